@@ -149,7 +149,7 @@ class Job:
             asked,
             Workload,
             "workload must be a pgmjax.Workload",
-            "write Workload.all_kway(domain, 2) for all pairs, or Workload([('age', 'sex')])",
+            "leave it out for all pairs, or write Workload([('age', 'sex')])",
         )
         if isinstance(known, Domain):
             asked = asked.over(known)

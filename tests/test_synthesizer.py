@@ -354,7 +354,7 @@ BAD = [
     (lambda: frame(age=[1, 500]), {"domain": AGE}, "1 row lies outside"),
     (lambda: frame(age=[1]), {"domain": "none.yaml"}, "none.yaml"),
     (lambda: frame(age=["a", "b"]), {"discover": 0.1}, "without a delta"),
-    (lambda: frame(age=[1]), {"discover": 2}, r"open columns, such as 0.1, must be a share between 0 and 1"),
+    (lambda: frame(age=[1]), {"discover": 2}, r"open columns, must be a share between 0 and 1"),
     (lambda: frame(age=[1])["age"], {"domain": AGE}, "must have named columns, got a Series"),
     (lambda: pl.LazyFrame({"age": [1]}), {"domain": AGE}, r"is lazy: call collect\(\) first"),
     (lambda: frame(age=[1]), {"domain": 5}, "a domain file or its content, got int"),

@@ -167,6 +167,11 @@ _ELSEWHERE: Mapping[str, str] = {
         ("epsilon", "delta", "relation"), "it is given where a mechanism, a Synthesizer or a Budget is made"
     ),
     **dict.fromkeys(("insecure_seed", "mechanism"), "it is given where the Synthesizer is made"),
+    "Estimator(device)": "JAX chooses the device, and devices is how many share a fit",
+    **dict.fromkeys(
+        (f"{n}(rho)" for n in ("Marginals", "MST", "AIM", "HDMM", "MWEM", "Synthesizer")),
+        "a budget is epsilon and delta, which privacy.epsilon_of(rho, delta) finds",
+    ),
     **dict.fromkeys(
         ("Estimator(seed)", "Estimator(random_state)"),
         "a fit draws nothing, and sample(rows, seed) of its model has one",
@@ -224,6 +229,7 @@ _MEANT: Mapping[str, str] = {
     "rows_to_arrow(columns)": "the rows model.sample(1000)",
     "Mechanism.run(folder)": "mechanisms.RunFolder('myrun')",
     "distribution": "privacy.DiscreteLaplace(5.0) or privacy.DiscreteGaussian(5.0)",
+    "Compression(merged)": 'the codes to merge by attribute, such as {"job": [3, 4]}',
     "posterior(blue)": "BestLinearUnbiased.of(history)",
     "DifferentiableFit(answers)": 'the marginals or queries that are wanted, such as [("age", "sex")]',
     "run(grid)": "SweepGrid.read(path)",
@@ -352,6 +358,11 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
         ("Ledger", n): "accounts(), with what each may spend and has spent"
         for n in ("remaining", "spent", "epsilon", "cap", "balance", "budget")
     },
+    ("GraphicalModel", "plot_trace"): "plot_trace() of the fit that made it",
+    ("OnlineWeights", "answer"): "open(data).answer(query)",
+    ("pgmjax.mechanisms", "marginals"): "mechanisms.Marginals",
+    ("PerturbedTable", "to_pandas"): "domain.decode(...) of what is perturbed is not the table: "
+    "local.marginals_of estimates its counts",
     ("Domain", "encode"): "attribute(name).encode(values)",
     ("pgmjax", "load_demo"): "data.demo.load()",
     ("pgmjax", "demo"): "data.demo.load()",

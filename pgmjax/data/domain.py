@@ -16,6 +16,7 @@ import itertools
 import math
 import numbers
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,10 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain_file import read_domain_file, write_file
 from pgmjax.data.entry import shown
 from pgmjax.data.value import is_missing, moment_of, plain_text
+
+_BRACES = re.compile(r"(?:\b[A-Za-z_]\w*: )?(?:\{(?:[^{}]|\{[^{}]*\})*\}|(?<=: )\[[^\[\]]*\])")
+_WORD = re.compile(r"(?<![\w'\".])([A-Za-z_][\w.]*|\d{4}-\d\d-\d\d)(?=[,:\]}])")
+_SWITCH = re.compile(r"`?\b([a-z]+): (true|false)\b`?")
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -64,9 +69,24 @@ class Domain(Named):
             )
         if not spec:
             raise ValueError("A domain must have at least one attribute, got none.")
+        try:
+            self._describe(spec)
+        except (TypeError, ValueError) as error:
+            raise type(error)(_in_python(str(error))) from None
+
+    def _describe(self, spec: Mapping[str, Any]) -> None:
         attributes = tuple(Attribute.from_spec(name, entry) for name, entry in spec.items())
         _check_names([attribute.name for attribute in attributes])
         object.__setattr__(self, "_attributes", attributes)
+
+    @classmethod
+    def _of_file(cls, spec: Any) -> Domain:
+        """Return the domain of a file's content, whose faults are told as the file is written."""
+        if not isinstance(spec, Mapping) or not spec:
+            return cls(spec)
+        found = object.__new__(cls)
+        found._describe(spec)
+        return found
 
     @functools.cached_property
     def _by_name(self) -> dict[str, Attribute]:
@@ -148,7 +168,7 @@ class Domain(Named):
                 JSON or YAML, nested too deep, with numbers of more than 400 digits, or with aliases that
                 stand for more than a million entries.
         """
-        return read_domain_file(path, cls)
+        return read_domain_file(path, cls._of_file)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a domain file that does not exist yet: .json, .yaml or .yml."""
@@ -338,3 +358,21 @@ def as_domain(domain: Any, call: str, *others: Any) -> Domain:
     made = ", with pgmjax.Domain(mapping) for the domain" if isinstance(domain, Mapping) else ""
     made = ", with pgmjax.Domain.read(file) for the domain" if isinstance(domain, str | os.PathLike) else made
     raise TypeError(f"domain must be a pgmjax.Domain, got {type(domain).__name__}: write {call}{made}.")
+
+
+def _in_python(message: str) -> str:
+    """Return a message with what it says to write as Python has it, and not YAML.
+
+    Example:
+        >>> print(_in_python("Write age: {min: 0, max: 99}, or sex: {labels: [F, M], missing: true}."))
+        Write "age": {"min": 0, "max": 99}, or "sex": {"labels": ["F", "M"], "missing": True}.
+    """
+    values = {"true": "True", "false": "False", "null": "None"}
+
+    def quoted(found: re.Match[str]) -> str:
+        return values.get(found[1], f'"{found[1]}"')
+
+    def switched(found: re.Match[str]) -> str:
+        return f'"{found[1]}": {values[found[2]]}'
+
+    return _SWITCH.sub(switched, _BRACES.sub(lambda found: _WORD.sub(quoted, found[0]), message))

@@ -73,14 +73,12 @@ class Discovery:
     def __post_init__(self) -> None:
         for name in ("share", "delta_share"):
             said = (
-                "the share of the budget that finds the open columns, such as 0.1,"
-                if name == "share"
-                else name
+                "discover, the share of the budget that finds the open columns," if name == "share" else name
             )
             value = exact(said, getattr(self, name))
             if not 0 < value < 1:
                 raise ValueError(
-                    f"{said} must be a share between 0 and 1, such as 0.05, got {as_text(value)}."
+                    f"{said} must be a share between 0 and 1, such as 0.1, got {as_text(value)}."
                 )
             object.__setattr__(self, name, value)
 

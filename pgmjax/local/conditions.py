@@ -17,7 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.data.attribute import code_of
+from pgmjax.data.attribute import Code, code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
@@ -25,6 +25,7 @@ from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import whole_numbers
 from pgmjax.local.marginals import marginals_of, parts_of
+from pgmjax.queries import text as query_text
 
 
 def answer_conditions(
@@ -167,7 +168,10 @@ class _Part:
 
 def _planned(responses: Any, condition: Any) -> list[_Part]:
     domain = responses.domain
-    checks.kind(condition, Mapping, "a condition must map attributes to codes")
+    if isinstance(condition, str):
+        found = query_text.conditions(condition, domain).codes
+        condition = {name: [*map(Code, codes)] for name, codes in found.items()}
+    checks.kind(condition, Mapping, "a condition must map attributes to values", "write {'sex': ['F']}")
     condition = dict(zip(as_clique(domain, tuple(condition)), condition.values(), strict=True))
     allowed = {name: _allowed(domain, name, values) for name, values in condition.items()}
     parts = []

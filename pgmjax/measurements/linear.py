@@ -112,8 +112,8 @@ class LinearMeasurement(Named):
         if self.distribution is None:
             raise ValueError(
                 f"the distribution of the noise of the answers on {self.clique} is not known, and a standard "
-                "deviation does not tell it: give distribution=DiscreteLaplace(scale) or "
-                "DiscreteGaussian(scale) in place of stddev."
+                "deviation does not tell it: write LinearMeasurement.released(query, values, "
+                "privacy.DiscreteLaplace(scale))."
             )
         width = self.distribution.half_width(level)
         values = self.values.reshape(-1)

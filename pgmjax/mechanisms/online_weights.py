@@ -22,6 +22,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.threshold import ThresholdLost, ThresholdTest
 from pgmjax.queries import DenseMatrix, Query
+from pgmjax.queries import text as query_text
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Spent
@@ -182,13 +183,13 @@ class OnlineAnswers:
             ValueError: the query does not fit or has entries other than 0 and 1; nothing was spent.
             TableReadError: the table could not be read.
         """
-        rows = counting_rows(query, self._table.domain)
-        clique = query.over(self._table.domain).clique
+        query = query_text.asked(self._table.domain, query)
+        rows, clique = counting_rows(query, self._table.domain), query.clique
         return np.array([self._row(clique, row) for row in rows])
 
     def predict(self, query: Query) -> np.ndarray:
         """Return the estimate's answers without accessing the table, float64 [rows] (counts)."""
-        query = query.over(self._table.domain)
+        query = query_text.asked(self._table.domain, query)
         return np.asarray(query.apply(self._total * self._weights.marginal(query.clique)), float).reshape(-1)
 
     def _row(self, clique: Any, row: np.ndarray) -> float:
@@ -237,8 +238,7 @@ def counting_rows(query: Any, domain: Domain) -> np.ndarray:
         TypeError: `query` is not a query.
         ValueError: the query does not fit the domain, is too large, or has other entries.
     """
-    checks.kind(query, Query, "expected a query", "see pgmjax.queries")
-    query = query.over(domain)
+    query = query_text.asked(domain, query)
     rows, cells = query.num_rows(domain), domain.size(query.clique)
     if rows * cells > MAX_MATRIX_ENTRIES:
         raise ValueError(

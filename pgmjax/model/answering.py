@@ -19,13 +19,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.attribute import code_of
+from pgmjax.data.attribute import Code, code_of
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Variables
 from pgmjax.queries import AttributeQuery, DenseMatrix, Query
+from pgmjax.queries import text as query_text
 
 Part = TypeVar("Part")
 
@@ -116,13 +117,17 @@ def evidence_masks(domain: Domain, evidence: Any) -> dict[str, np.ndarray]:
 
     Args:
         domain: the attributes.
-        evidence: for each attribute a value, as `data.attribute.code_of` reads it, or a list of these.
+        evidence: for each attribute a value, as `data.attribute.code_of` reads it, or a list of these; or
+            conditions as text, such as "sex=F,age<35".
 
     Raises:
         TypeError: the evidence is not a mapping.
         ValueError: an attribute is unknown or named twice, a value is outside its domain, or there is none.
     """
-    checks.mapping("evidence", evidence, "attribute to value, such as {'sex': 1}")
+    if isinstance(evidence, str):
+        found = query_text.conditions(evidence, domain).codes
+        evidence = {name: [*map(Code, codes)] for name, codes in found.items()}
+    checks.mapping("evidence", evidence, "attribute to value, such as {'sex': 'F'}")
     masks: dict[str, np.ndarray] = {}
     for given, wanted in evidence.items():
         name = checks.same_word(given, domain)

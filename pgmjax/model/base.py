@@ -106,6 +106,9 @@ class NamedMarginals(Named):
             return np.array(float(self.total))
         names = as_clique(self.domain, clique)
         counts = self.total * self._probabilities(names)
+        checks.kind(
+            labelled, bool, "labelled must be True or False", "several names are one tuple, ('age', 'sex')"
+        )
         return labelled_counts(self.domain, names, counts) if labelled else counts
 
     def _number_of_rows(self, rows: int | None) -> int:

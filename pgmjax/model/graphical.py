@@ -205,8 +205,8 @@ class GraphicalModel(ModelRows):
         """The model of the records that agree with some evidence.
 
         Args:
-            evidence: for each attribute a value, as in `queries.point`, or a list of
-                these (any of them may hold).
+            evidence: for each attribute a value, as in `queries.point`, or a list of these (any of them
+                may hold); or conditions as text, such as "sex=F,age<35".
 
         Returns:
             A model over the same domain, in which other values of these attributes are impossible.

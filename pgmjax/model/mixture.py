@@ -173,8 +173,8 @@ class MixtureModel(ModelRows):
         """The model of the records that agree with some evidence; incompatible components are dropped.
 
         Args:
-            evidence: for each attribute a value, as in `queries.point`, or a list of
-                these (any of them may hold).
+            evidence: for each attribute a value, as in `queries.point`, or a list of these (any of them
+                may hold); or conditions as text, such as "sex=F,age<35".
 
         Returns:
             A mixture over the same domain. Its total is the expected number of records that agree.

@@ -20,6 +20,7 @@ from pgmjax._internal import checks, memory
 from pgmjax.data.attribute import Attribute, Code, code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.data.encoding import MISSING
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import completion, device_sampling, row_file, sampling
@@ -27,7 +28,6 @@ from pgmjax.model.base import NamedMarginals
 from pgmjax.model.clique_vector import CliqueVector
 
 _BYTES_A_CODE = 8
-_OF_FRAME = "of a frame write {name: domain.attribute(name).encode(frame[name]) for name in frame}"
 
 
 class DrawnRows(dict[str, np.ndarray]):
@@ -252,7 +252,9 @@ def require_room(rows: int, domain: Domain) -> None:
 
 def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = True) -> dict[int, np.ndarray]:
     """Validated columns of codes, keyed by the index of their attribute."""
-    checks.kind(columns, Mapping, "columns must be a mapping of attribute to codes", _OF_FRAME)
+    if hasattr(columns, "columns") and not isinstance(columns, Mapping):
+        columns = {name: _codes_of_frame(domain.attribute(name), columns[name]) for name in columns.columns}
+    checks.kind(columns, Mapping, "columns must be a frame, or a mapping of attribute to codes")
     if not columns:
         raise ValueError("columns must name at least one attribute, got none.")
     known = {}
@@ -278,6 +280,15 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
     if len({len(codes) for codes in known.values()}) > 1:
         raise ValueError(f"columns must have equal length, got {[len(c) for c in known.values()]} rows.")
     return known
+
+
+def _codes_of_frame(attribute: Attribute, values: Any) -> np.ndarray:
+    """Codes [rows] of a column of a frame, which holds values; where one is missing its code, or else -1."""
+    raw = attribute.coder.raw_codes([*values])
+    outside = int(((raw < 0) & (raw != MISSING)).sum())
+    if outside:
+        raise ValueError(f"{outside:,} values of {attribute.name!r} are not in its domain.")
+    return np.where(raw == MISSING, attribute.size - 1 if attribute.missing else completion.UNKNOWN, raw)
 
 
 def _codes_of_values(attribute: Attribute, values: np.ndarray) -> np.ndarray:

@@ -251,7 +251,11 @@ def _read(text: str, domain: Domain, interpolate: bool) -> Conditions:
             meant = f" Write {_MEANT[given]} for {given}." if given in _MEANT else ""
             raise ValueError(f"{error}{joined}{meant}") from None
         if not counted.shares.any():
-            raise ValueError(f"No value of {name!r} satisfies what {text.strip()!r} asks: the answer is 0.")
+            raise ValueError(
+                f"No value of {name!r} satisfies what {text.strip()!r} asks: the answer is 0. A comma "
+                "means and; "
+                f"for either value write {name} in {{a|b}}."
+            )
         if position < len(text):
             if text[position] != ",":
                 raise ValueError(f"Expected a comma before {text[position:].strip()!r}.")
@@ -346,7 +350,7 @@ def _no_operator(name: str, rest: str) -> str:
         return (
             f"{name!r} alone is no condition: write, for example, {name}=VALUE, in quotes in a shell. All "
             f"counts of some attributes are a marginal: pgmjax query DIR --marginal {name}, or in Python "
-            f"({name!r},)."
+            f"({name!r},), as in release.report(({name!r},))."
         )
     return f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}, got {got}."
 

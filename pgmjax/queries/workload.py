@@ -113,7 +113,7 @@ class Workload(Named):
             >>> Workload.of_marginals([("age", "sex"), ("age",)]).cliques
             (('age', 'sex'), ('age',))
         """
-        listed = checks.several("cliques", cliques, "tuples of attribute names")
+        listed = checks.several("cliques", cliques, "tuples of attribute names", "write [('age',)]")
         return cls([Entry(marginal(clique)) for clique in listed])
 
     @classmethod

@@ -36,7 +36,7 @@ def test_rows_of_another_model_are_seen(model):
 @pytest.mark.parametrize(
     ("columns", "kind", "said"),
     [
-        ([1, 2], TypeError, "must be a mapping"),
+        ([1, 2], TypeError, "must be a frame, or a mapping"),
         ({}, ValueError, "at least one attribute"),
         ({"d": [0]}, ValueError, "not an attribute"),
         ({"a": [0.5]}, TypeError, "must be integers"),

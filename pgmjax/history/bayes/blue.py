@@ -261,8 +261,8 @@ def _distributions(history: History, continuous: bool) -> tuple[NoiseDistributio
         else:
             raise ValueError(
                 f"the distribution of the noise of the answers on {measurement.clique} is not known, and a "
-                "standard deviation does not tell it: give distribution=DiscreteLaplace(scale) or "
-                "DiscreteGaussian(scale) in place of stddev, or write "
+                "standard deviation does not tell it: write LinearMeasurement.released(query, "
+                "values, privacy.DiscreteLaplace(scale)), or History.from_answers(..., distribution=...), or "
                 "BestLinearUnbiased.of(history, continuous=True)."
             )
     return tuple(distributions)

@@ -343,9 +343,9 @@ def _refuse(account: Account, meter: Meter, costs: Sequence[int], before: Sequen
         most = math.floor(1000 * epsilon_of(meter.amount(amounts[2]), delta)) / 1000
         enough = f" What is left suffices for a release with epsilon {most} and delta {as_text(delta)}."
         fits = enough if most else ""
-    only = "only " * (left != cap)
+    whole = "" if left == cap else f"of {cap} "
     raise BudgetExceeded(
-        f"This needs {meter.unit} {asked}{at}, but of {cap} {only}{left} is left in account "
+        f"This needs {meter.unit} {asked}{at}, but {whole}only {left} is left in account "
         f"{account.name!r}. Nothing was charged and no data was read.{fits} Ask for less, or use "
         "the releases that there are: pgmjax ledger show lists them."
     )
