@@ -203,7 +203,7 @@ _STRAY: Mapping[str, str] = {
 _COMMANDS: Mapping[str, Mapping[str, str]] = {
     "pgmjax": _each(
         {
-            "synthesize synthesise generate run measure anonymize anonymise train": (
+            "synth synthesize synthesise generate run measure anonymize anonymise train": (
                 "Did you mean pgmjax release?"
             ),
             "sample draw": "Did you mean pgmjax release FOLDER --add-rows N?",
@@ -382,6 +382,8 @@ class _Parser(argparse.ArgumentParser):
         files = [word for word in self.words if re.search(r"\.ya?ml$", word)]
         if "argument COMMAND: invalid choice" in message and self.words[:1] and self.words[0].startswith("-"):
             message = f"a command is missing before {self.words[0]}, as in pgmjax release {self.words[0]}"
+        if message.endswith("required: COMMAND"):
+            message = f"a command is missing: {' or '.join(below(self))}"
         if "arguments are required" in message and "--domain" in message and files:
             message = f"--domain is missing. Did you mean --domain {files[0]}?"
         if "arguments are required" in message:
@@ -435,7 +437,8 @@ def _wanted(action: argparse.Action) -> str:
     """Return what to write behind an option."""
     value = action.metavar or f"{{{','.join(map(str, action.choices or ()))}}}"
     option = max(action.option_strings, key=len)
-    return f"write {option} {value}"
+    help_ = re.split(r"[.;:(]", action.help or "", maxsplit=1)[0].strip()
+    return f"write {option} {value}{f', {help_}' if help_ and '%' not in help_ else ''}"
 
 
 def _words(argv: Sequence[str] | None) -> Sequence[str]:
@@ -471,7 +474,7 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     others = below(parser).items()
     close = close or [f"{parser.prog} {name} {word}" for name, each in others if word in below(each)]
     if not close and "[COMMAND]" in message:  # which may be left out
-        return f". Without a name: {parser.description}"
+        return f". {parser.prog} alone tells of all of them"
     return f". Did you mean {close[0]}?" if close else ""
 
 

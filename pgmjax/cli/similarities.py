@@ -17,6 +17,7 @@ from pgmjax.cli.history import learner_named
 from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP, SimilarityPredictor
 from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.ratings import GRID
 from pgmjax.privacy.seeded import SeededBackend
 
 _COLUMNS = ["record", "item", "rating"]
@@ -57,15 +58,28 @@ def _tell(
 ) -> None:
     """Print similarities, what they rest on and what they cost."""
     number, cost = len(found.released.pairs), as_text(found.epsilon)
-    told = {"epsilon": cost, "protect": found.protect, "secure": found.secure, "trained_on": number}
+    noise = GRID * found.released.distribution.stddev
+    told = {
+        "noise_stddev": noise,
+        "epsilon": cost,
+        "protect": found.protect,
+        "secure": found.secure,
+        "trained_on": number,
+    }
     listed = [{"pair": [a, b], "similarity": value} for a, b, value in lines]
     words = [f"{a},{b}: {value:.3f}" for a, b, value in lines]
     words += [f"The similarities of all pairs are in {arguments.out}."] * (arguments.out is not None)
     words += [
-        f"Predicted from {number:,} noisy similarities.",
+        f"Predicted from {number:,} noisy similarities, with noise of standard deviation {noise:,.2g} in "
+        "each; "
+        f"similarities lie in {found.limits[0]:,.3g} to {found.limits[1]:,.3g}.",
         f"Spent: epsilon = {cost} under replace-one, protecting {_PROTECTED[found.protect]}.",
     ]
     process.tell(arguments.json, {**told, "similarities": listed, "out": arguments.out}, words)
+    if noise > found.limits[1] - found.limits[0]:
+        process.say(
+            "The noise drowns these similarities: ask for fewer pairs (--training-count) or spend more."
+        )
     if not found.secure:
         process.say("The noise is repeatable: this protects nobody, use it for research only.")
 

@@ -26,6 +26,8 @@ PHRASES = {
     "weights need max_weight, the largest": "--weights needs --max-weight, the largest",
     "weights, the name of a column, and": "--weights, the name of a column, and",
     "or pass total=.": "or give --total N.",
+    "or pass stddev=": "or give --stddev S",
+    "or rounded_to= where": "or --rounded-to N where",
     "or set max_bytes": "or give --max-cells N, or --all-kway a smaller K",
     "fit an approximate model: Estimator(approximate=True)": "fit an approximate model: --approximate",
     "or the relation add-remove": "or --relation add-remove",
@@ -116,6 +118,13 @@ def as_typed(
         re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", message) for option, _ in given
     ):
         return message
+    return _behind_its_option(message, known, words, given)
+
+
+def _behind_its_option(
+    message: str, known: Mapping[str, argparse.Action], words: list[str], given: list[tuple[str, str]]
+) -> str:
+    """Return a message behind the option whose value it is about, if that is known."""
     # of a word that stands in two places it is not known which is meant
     quoted = [
         (option, value)
@@ -127,8 +136,12 @@ def as_typed(
     column = re.match(r"(?:Attribute|Column) '([^']*)'", message)
     if not quoted or (column and column[1] not in [value for _, value in quoted]):
         return message  # of a column, whatever else it quotes
-    came = message.rpartition(" got ")[2]
-    quoted = [pair for pair in quoted if _quotes(came, pair[1])] or quoted
+    came = message.rpartition(" got ")[2] if " got " in message else ""
+    said = [pair for pair in quoted if _quotes(came, pair[1]) or _begins(message, pair[1])]
+    # a word may stand in any sentence; what has a dot, a stroke or a space is about what was typed
+    quoted = said or [pair for pair in quoted if re.search(r"[^\w-]", pair[1])]
+    if not quoted:
+        return message
     option, value = max(quoted, key=lambda pair: len(pair[1]))
     begun = re.match(
         rf"(?:Domain file )?{re.escape(value)}(?=[,:] | (?:already|is|must|has|cannot)\b)", message
@@ -192,6 +205,13 @@ def _given(known: Mapping[str, argparse.Action], words: Sequence[str]) -> Iterat
                 option = None
         elif option is not None:
             yield option, word
+
+
+def _begins(message: str, value: str) -> bool:
+    return (
+        re.match(rf"(?:There is no \w+ |Domain file |Unknown attribute ')?{re.escape(value)}(?!\w)", message)
+        is not None
+    )
 
 
 def _quotes(message: str, value: str) -> bool:

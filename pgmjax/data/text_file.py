@@ -110,6 +110,8 @@ def table_file(path: str | os.PathLike[str], encoding: str | None = None) -> tup
 
 def _kind_of(file: pathlib.Path) -> str:
     """Return a file's suffix, of a compressed one that before .gz; its first bytes must agree with it."""
+    if (file / "release.json").is_file():
+        raise ValueError(f"{file} is a release and no table: give the table that it was made from.")
     suffixes = [suffix.lower() for suffix in file.suffixes]
     packed = suffixes[-1:] == [".gz"]
     kind = suffixes[-2] if packed and len(suffixes) > 1 else "".join(suffixes[-1:])

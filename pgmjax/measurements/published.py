@@ -220,7 +220,7 @@ def _answer(
             )
         return LinearMeasurement.released(query, values, read_noise(noise, {"scale": float(told["scale"])}))
     if not told:
-        raise ValueError("the noise is not known: give stddev or scale in the file, or stddev= (--stddev).")
+        raise ValueError("the noise is not known: give stddev or scale in the file, or pass stddev=.")
     variance = told.get("stddev", np.zeros(())) ** 2 + told.get("rounded_to", np.zeros(())) ** 2 / 12
     return LinearMeasurement(query.clique, values, np.sqrt(variance), query, noise)
 
@@ -591,6 +591,18 @@ def _cells(table: LinearMeasurement) -> Iterator[LinearMeasurement]:
         yield with_inputs(one, table.inputs)
 
 
+def _check_multiples(group: _Group, rounded: np.ndarray) -> None:
+    """Refuse values that are no multiples of what they were rounded to."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = group.values / rounded
+        bad = np.flatnonzero(np.abs(shares - np.round(shares)) > 1e-6)
+    if len(bad):
+        line, value, to = int(group.lines[bad[0]]), group.values[bad[0]], rounded[bad[0]]
+        raise ValueError(
+            f"Row {line}: {value:g} is no multiple of rounded_to, {to:g}: correct that, or give a stddev."
+        )
+
+
 def _stddevs(group: _Group, given: Mapping[str, float | None], told: str) -> np.ndarray:
     """Return the standard deviation [rows] of noise and rounding together."""
     parts = []
@@ -601,13 +613,14 @@ def _stddevs(group: _Group, given: Mapping[str, float | None], told: str) -> np.
         bad = np.flatnonzero(column <= 0 if name == "stddev" else column < 0)
         if len(bad):
             raise ValueError(f"Row {int(group.lines[bad[0]])}: {name} must be > 0, got {column[bad[0]]:g}.")
+        if name == "rounded_to":
+            _check_multiples(group, column)
         parts.append(column)
     lacking = np.flatnonzero(np.isnan(parts[0]) & np.isnan(parts[1]) & ~np.isnan(group.values))
     if len(lacking):
         raise ValueError(
             f"Row {int(group.lines[lacking[0]])} of the table over {told} has no standard deviation: give a "
-            "column stddev, or stddev= (--stddev), or what the values were rounded to, rounded_to= "
-            "(--rounded-to)."
+            "column stddev, or pass stddev=, or rounded_to= where the values were rounded."
         )
     noise, rounding = (np.nan_to_num(part) for part in parts)
     return np.sqrt(np.square(noise) + np.square(rounding) / 12)

@@ -139,7 +139,9 @@ class Workload(Named):
             (('a', 'b'), ('a', 'c'))
         """
         domain = as_domain(domain, "Workload.all_kway(domain, k)", k)
-        k = checks.integer("k", k, low=1, high=len(domain))
+        k = checks.integer("k", k, low=1)
+        if k > len(domain):
+            raise ValueError(f"k must be at most the number of attributes, {len(domain)}, got {k}.")
         if max_cells is None:
             return cls.of_marginals(itertools.combinations(domain.attributes, k))
         limit = checks.integer("max_cells", max_cells, low=1)

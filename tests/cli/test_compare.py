@@ -91,7 +91,7 @@ def test_only_the_public_files_are_opened(folder):
         ({"records": "0"}, "records must be an integer >= 1, got 0"),
         ({"epsilon": "0"}, "epsilon"),
         ({"epsilon": "-1"}, "epsilon"),
-        ({"all_kway": "4", "workload": None}, "k must be an integer in 1..3, got 4"),
+        ({"all_kway": "4", "workload": None}, "k must be at most the number of attributes, 3, got 4"),
         ({"workload": "other.json"}, "workload entry 0"),
         ({"workload": "none.json"}, "none.json"),
         ({"domain": "none.json"}, "none.json"),
