@@ -31,17 +31,11 @@ LONELY = re.compile(r"<!-- (?:lines: [^>]*|/lines) -->")
 EARLIER = {
     "discovery",
     "networks",
-    "paper000-kernel-pca",
-    "paper000-ridge",
     "paper001-batch",
     "paper001-online-weights",
-    "paper002-bulk",
-    "paper003-inference",
     "paper004-aim",
     "paper004-scalability",
     "peers",
-    "rows",
-    "rows-errors",
 }
 
 
@@ -117,6 +111,7 @@ BLOCKS = (
     Block(PAPERS[0], "costs", paper000.costs, ("paper000-kernel-pca",)),
     Block(PAPERS[0], "ranges", paper000.unbiased, ("paper000-kernel-pca",)),
     Block(PAPERS[0], "ridge", paper000.ridge, ("paper000-ridge",)),
+    Block(PAPERS[0], "entropy", paper000.entropy, ("paper000-max-entropy",)),
     Block(PAPERS[0], "publishing", paper000.publishing, ("paper000-publishing",)),
     Block(PAPERS[0], "real-rows", paper000.real_rows, ("paper000-real-rows",)),
     Block(PAPERS[1], "laplace", paper001.laplace, ("paper001-mae",)),

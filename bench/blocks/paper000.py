@@ -69,6 +69,34 @@ def ridge(lines: Sequence[Line]) -> dict[str, str]:
     }
 
 
+def entropy(lines: Sequence[Line]) -> dict[str, str]:
+    """Maximum entropy: the two solvers, errors against alpha and against the number of queries."""
+    found = by(newest(lines, "task", "kind", "prior", "alpha", "queries", "solver"), "task")
+    learners = [
+        [x["solver"], f"{x['primal']:.2f}", f"{x['dual']:.2f}", f"{x['gap']:.2f}", *_past(x)]
+        for x in found["learner",]
+    ]
+    alphas = [
+        [x["kind"], x["prior"], f"{x['alpha']:g}", *(f"{x[name]:,.0f}" for name in ("past", "new", "estimate"))]
+        + [f"{x['at_box']:.2f}", f"{x['seconds']:.1f}"]
+        for x in sorted(found["alpha",], key=lambda x: (x["kind"] == "general", x["prior"] == "bought", x["alpha"]))
+    ]
+    counts = [
+        [f"{x['queries']:,}", f"{x['scale']:,.0f}", f"{x['raw']:,.0f}", *_past(x)]
+        for x in sorted(found["queries",], key=lambda x: x["queries"])
+    ]
+    head = ["kind", "prior", "alpha", "past", "new", "5-fold estimate", "share of weights at the box", "seconds"]
+    return {
+        "learner": markdown(["solver", "primal", "dual", "gap", "RMSE, past", "seconds"], learners),
+        "alpha": markdown(head, alphas),
+        "queries": markdown(["queries", "scale", "RMSE of the noise", "past", "seconds"], counts),
+    }
+
+
+def _past(line: Line) -> list[str]:
+    return [f"{line['past']:,.0f}", f"{line['seconds']:.1f}"]
+
+
 METHODS = (
     "published rows",
     "model",
