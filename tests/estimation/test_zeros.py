@@ -21,7 +21,7 @@ def test_mask():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: StructuralZeros("age", [True]), TypeError, "lone string"),
+        (lambda: StructuralZeros("age", [True]), TypeError, "got the text"),
         (lambda: StructuralZeros(("age",), [1, 0, 1]), TypeError, r"mask over \('age',\) must be boolean"),
         (lambda: StructuralZeros(("age",), [False] * 3), ValueError, "allows no combination"),
         (lambda: StructuralZeros(("age", "driver"), [True]), ValueError, "must have 2 dimensions"),

@@ -141,7 +141,7 @@ def test_what_cannot_work_is_refused_before_anything_is_read(settings, words, mo
 
 
 def test_a_lone_string_is_no_clique():
-    with pytest.raises(TypeError, match="lone string"):
+    with pytest.raises(TypeError, match="got the text"):
         make(cliques=["ab", "cd"])
     with pytest.raises(ValueError, match="twice"):
         make(cliques=[("a", "a")])

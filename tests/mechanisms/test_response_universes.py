@@ -55,7 +55,7 @@ def test_a_universe_too_large_for_its_records():
     plan = universes(domain, ["v"], "joint", "direct", None, Fraction(1))
     predicted = plan.predicted_errors(domain, [("v",)], 48842)
     assert predicted["v",] == pytest.approx(1.35, abs=0.005)
-    with pytest.raises(ValueError, match=r"too large for 48,842 records at epsilon 1: .* up to 1\.35"):
+    with pytest.raises(ValueError, match=r"drown the answers of 48,842 records at epsilon 1: .* up to 1\.35"):
         check_useful(predicted, 48842, Fraction(1), "refuse")
     check_useful(predicted, 48842, Fraction(1), "answer")
     check_useful(plan.predicted_errors(domain, [("v",)], 10**6), 10**6, Fraction(1), "refuse")

@@ -86,7 +86,7 @@ def test_each_group_is_charged_before_anything_is_read():
         ([["a"]], {"encodings": ["direct"] * 2}, ValueError, "one encoding a group: expected 1, got 2"),
         ([["a"]], {"encodings": ["unary"]}, ValueError, "encoding must be one of 'direct'"),
         ([["z"]], {}, ValueError, "'z'"),
-        (["a"], {}, TypeError, "lone string"),
+        (["a"], {}, TypeError, "got the text"),
         ([["a"]], {"epsilons": [-1]}, ValueError, "epsilon must be > 0"),
         ([["a"]], {"epsilons": ["1e-30"]}, ValueError, "too small for randomised response"),
     ],
