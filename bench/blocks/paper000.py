@@ -76,16 +76,25 @@ def entropy(lines: Sequence[Line]) -> dict[str, str]:
         [x["solver"], f"{x['primal']:.2f}", f"{x['dual']:.2f}", f"{x['gap']:.2f}", *_past(x)]
         for x in found["learner",]
     ]
-    alphas = [
-        [x["kind"], x["prior"], f"{x['alpha']:g}", *(f"{x[name]:,.0f}" for name in ("past", "new", "estimate"))]
-        + [f"{x['at_box']:.2f}", f"{x['seconds']:.1f}"]
-        for x in sorted(found["alpha",], key=lambda x: (x["kind"] == "general", x["prior"] == "bought", x["alpha"]))
-    ]
+    alphas = []
+    for x in sorted(found["alpha",], key=lambda x: (x["kind"], x["prior"], -x["alpha"]), reverse=True):
+        errors = (f"{x[name]:,.0f}" for name in ("past", "new", "estimate"))
+        about = [x["kind"], x["prior"], f"{x['alpha']:g}"]
+        alphas.append([*about, *errors, f"{x['at_box']:.2f}", f"{x['seconds']:.1f}"])
     counts = [
         [f"{x['queries']:,}", f"{x['scale']:,.0f}", f"{x['raw']:,.0f}", *_past(x)]
         for x in sorted(found["queries",], key=lambda x: x["queries"])
     ]
-    head = ["kind", "prior", "alpha", "past", "new", "5-fold estimate", "share of weights at the box", "seconds"]
+    head = [
+        "kind",
+        "prior",
+        "alpha",
+        "past",
+        "new",
+        "5-fold estimate",
+        "share of weights at the box",
+        "seconds",
+    ]
     return {
         "learner": markdown(["solver", "primal", "dual", "gap", "RMSE, past", "seconds"], learners),
         "alpha": markdown(head, alphas),
