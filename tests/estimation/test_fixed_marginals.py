@@ -92,7 +92,7 @@ def test_rows_of_a_batch():
         assert fit.status is alone.status is pj.Status.CONVERGED
         assert fit.loss == pytest.approx(alone.loss, rel=2e-6)
         assert_honoured(fit.model, [A, B])
-    with pytest.raises(ValueError, match="sums to .* and the total that was given"):
+    with pytest.raises(ValueError, match=r"sums to .* and the total that was given"):
         estimator.fit_batch(DOMAIN, rows, [1000.0, 900.0], constraints=[A, B])
 
 
@@ -131,7 +131,7 @@ def test_conflicts_are_named_by_fit_and_batch():
     ):
         with pytest.raises(ValueError, match=r"meets FixedMarginal over \('a', 'b'\) and \('b',\) together"):
             call()
-    with pytest.raises(ValueError, match="sums to .* and the total that was given"):
+    with pytest.raises(ValueError, match=r"sums to .* and the total that was given"):
         to_optimum().fit(DOMAIN, NOISY, total=999.0, constraints=[B])
 
 
