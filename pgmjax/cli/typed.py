@@ -208,10 +208,9 @@ def _given(known: Mapping[str, argparse.Action], words: Sequence[str]) -> Iterat
 
 
 def _begins(message: str, value: str) -> bool:
-    return (
-        re.match(rf"(?:There is no \w+ |Domain file |Unknown attribute ')?{re.escape(value)}(?!\w)", message)
-        is not None
-    )
+    """Return whether a message begins with a value, or says that there is nothing of that name."""
+    before = r"(?:^(?:Domain file |Unknown attribute ')?|\bno \w+ (?:file )?'?|\bof account ')"
+    return re.search(rf"{before}{re.escape(value)}(?!\w)", message) is not None
 
 
 def _quotes(message: str, value: str) -> bool:

@@ -303,7 +303,7 @@ BAD_RESERVES = [
     ({"secure": 1}, TypeError, "secure must be a bool, got int"),
     ({"events": []}, ValueError, "at least one event"),
     ({"events": [0.5]}, TypeError, "An event must be one of"),
-    ({"events": [Pure(1), Concentrated(1)]}, ValueError, r"Event 2 \(concentrated\) has no pure epsilon"),
+    ({"events": [Pure(1), Concentrated(1)]}, ValueError, r"event 2, concentrated, has none"),
     ({"events": [odd(float("nan"))]}, ValueError, "finite"),
     ({"events": [odd(Fraction(-1))]}, ValueError, "epsilon must be > 0"),
     ({"events": [odd(0)]}, ValueError, "epsilon must be > 0"),
