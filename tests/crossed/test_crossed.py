@@ -536,7 +536,7 @@ REFUSED = [
     (["sweep"], None, ["drop", "clip"], "unknown key 'rows_outside'"),
     (["sweep"], None, ["discovery"], "unknown key 'discover'"),
     (["Synthesizer"], [PERTURB], None, "mechanism must be one of"),
-    (["Synthesizer"], None, ["weights"], "the domain lacks 'w'"),
+    (["Synthesizer"], None, ["weights"], "The domain lacks 'w'"),
     (["Synthesizer"], None, ["drop", "clip"], "lie outside its bins"),
     (["prior to"], ["dual-query", "mldp", "maximum-entropy"], None, "cannot follow an earlier release"),
     (["prior to"], ["privbayes", "randomized-response"], None, "do not add up to one promise"),
