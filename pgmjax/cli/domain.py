@@ -437,9 +437,8 @@ def _remedies(found: _Findings) -> list[str]:
             said += _for_out_of_range(found.attribute, outside)
         else:
             said.append(
-                "use a larger size if codes begin at 0, "
-                f"`{{min: 1, max: {found.attribute.size}}}` if they begin at 1, and `labels: [...]` if these "
-                "are no codes"
+                f"use a larger size if codes begin at 0, `{{min: 1, max: {found.attribute.size}}}` if they "
+                "begin at 1, and `labels: [...]` if these are no codes"
             )
     if found.missing:
         said.append("`missing: true` gives rows without a value a bucket of their own")

@@ -65,8 +65,8 @@ def _check_facts(facts: Sequence[Any], fit: Fit, found: Published) -> None:
     if facts and fit.loss > number / 2 + _APART * math.sqrt(number / 2):
         process.say(
             f"The facts and the noisy counts disagree: with them the loss is {fit.loss:,.0f}, and noise "
-            "explains about "
-            f"{number / 2:,.0f}. The model keeps to the facts: are they about the same records?"
+            f"explains about {number / 2:,.0f}. The model keeps to the facts: are they about the same "
+            "records?"
         )
 
 

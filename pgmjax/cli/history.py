@@ -272,8 +272,7 @@ def _check_sizes(history: History, total: float | None) -> None:
         if (worst := int(np.argmax(over))) >= 0 and over[worst] > _APART:
             raise ValueError(
                 f"Answer {first + worst + 1} is {over[worst]:,.0f} standard deviations of its noise above "
-                "what all "
-                f"records, about {total:,.0f}, can give. Correct it or its standard deviation."
+                f"what all records, about {total:,.0f}, can give. Correct it or its standard deviation."
             )
         first += len(over)
 

@@ -69,8 +69,8 @@ def _set_domain(arguments: argparse.Namespace) -> None:
         if account.definition is not None:
             raise ValueError(
                 f"Account {account.name!r} has a domain, which stays as it is, as answers may be about it: "
-                "pgmjax ledger show "
-                f"{arguments.file} --name {account.name} --domain FILE.json writes it. Nothing was set."
+                f"pgmjax ledger show {arguments.file} --name {account.name} --domain FILE.json writes it. "
+                "Nothing was set."
             )
         table = _checked(arguments, definition)
         if ledger.digest_of(table) not in (account.digest, *account.versions):

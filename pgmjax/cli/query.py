@@ -67,9 +67,8 @@ def run(arguments: argparse.Namespace) -> None:
         ),
         (
             arguments.condition and arguments.marginal,
-            "Give either conditions or --marginal, not both. Names of one marginal are joined by commas, "
-            "as in "
-            "--marginal age,sex.",
+            "Give either conditions or --marginal, not both. Names of one marginal are joined by commas, as "
+            "in --marginal age,sex.",
         ),
         (others, f"{''.join(others[:1])} is a folder, and one is queried at a time: ask each by itself."),
     )

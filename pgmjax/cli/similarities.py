@@ -71,8 +71,7 @@ def _tell(
     words += [f"The similarities of all pairs are in {arguments.out}."] * (arguments.out is not None)
     words += [
         f"Predicted from {number:,} noisy similarities, with noise of standard deviation {noise:,.2g} in "
-        "each; "
-        f"similarities lie in {found.limits[0]:,.3g} to {found.limits[1]:,.3g}.",
+        f"each; similarities lie in {found.limits[0]:,.3g} to {found.limits[1]:,.3g}.",
         f"Spent: epsilon = {cost} under replace-one, protecting {_PROTECTED[found.protect]}.",
     ]
     process.tell(arguments.json, {**told, "similarities": listed, "out": arguments.out}, words)

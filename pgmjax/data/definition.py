@@ -292,9 +292,8 @@ def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
 def _other(coarse: Attribute) -> int:
     if not coarse.other:
         raise ValueError(
-            f"{coarse.name!r} has a code for other values in the domain with which the table was "
-            f"registered, so "
-            "it must have one in this domain (other: true)."
+            f"{coarse.name!r} has a code for other values in the domain with which the table was registered, "
+            "so it must have one in this domain (other: true)."
         )
     return coarse.size - coarse.missing - 1
 

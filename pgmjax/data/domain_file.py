@@ -255,8 +255,7 @@ def _refuse_other_forms(content: Any, indent: str) -> None:
     if {*map(str, content)} in ({"attributes", "shape"}, {"attrs", "shape"}):
         raise ValueError(
             "This is a domain of mbi, which has names and sizes apart: write each name with its entry, as "
-            "age: "
-            "100, sex: [F, M]."
+            "age: 100, sex: [F, M]."
         )
     if _tells_types(content):
         raise ValueError(
@@ -316,8 +315,8 @@ def _with_labels(name: str, entry: Any, folder: pathlib.Path) -> Any:
             if not columns and any(len(row) > 1 for row in csv.reader(lines)):
                 raise ValueError(
                     f"Attribute {name!r}: {file.name} has lines of several columns: say which holds the "
-                    "labels by its "
-                    "name in the first line, 'column: NAME', or put quotes around a label that has a comma."
+                    "labels by its name in the first line, 'column: NAME', or put quotes around a label "
+                    "that has a comma."
                 )
         rows = [row for row in rows if row[0]]
         if "spellings" not in entry:

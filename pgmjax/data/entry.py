@@ -673,8 +673,7 @@ def range_edges(name: str, spec: Mapping[str, Any]) -> tuple[int, ...]:
     if step > max(high - low, 1) + 1:
         raise ValueError(
             f"'step' of attribute {name!r} is how many numbers share a cell: {step} is more than there are "
-            f"from {low} "
-            f"to {high}."
+            f"from {low} to {high}."
         )
     _check_cells(name, (high - low) // step + 1)
     return (*range(low, high + 1, step), high + 1)

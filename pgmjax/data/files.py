@@ -214,10 +214,9 @@ class FileSource(StoredSource):
         while parts:
             of, part = parts.pop()
             query = (
-                f"WITH chosen AS (SELECT name, place FROM ({numbered}) WHERE name IS NOT NULL "
-                f"AND hash(name) % {of} = {part}), "
-                f"large AS (SELECT name FROM chosen GROUP BY name HAVING count(*) > {most}) "
-                "SELECT name, place FROM chosen JOIN large USING (name) ORDER BY name, place"
+                f"WITH chosen AS (SELECT name, place FROM ({numbered}) WHERE name IS NOT NULL AND hash(name) "
+                f"% {of} = {part}), large AS (SELECT name FROM chosen GROUP BY name HAVING count(*) > "
+                f"{most}) SELECT name, place FROM chosen JOIN large USING (name) ORDER BY name, place"
             )
             try:
                 yield from units_of(_stream(query, self.path, True, above))

@@ -245,9 +245,8 @@ class Estimator(Named):
         found = planned(mesh=own) if own is not None and sliced else found
         if not self.approximate and device.is_cpu() and found.seconds > approximate.LONGEST:
             checks.warn(
-                f"an exact fit of these cliques is forecast to take up to {found.seconds / 3600:,.0f} "
-                "hours: ask for "
-                "fewer or smaller ones, or set approximate=True."
+                f"an exact fit of these cliques is forecast to take up to {found.seconds / 3600:,.0f} hours: "
+                "ask for fewer or smaller ones, or set approximate=True."
             )
         return found
 

@@ -109,8 +109,7 @@ def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
         raise ValueError(
             f"the constraints are infeasible: the fixed marginal over {fixed[0].clique} sums to "
             f"{fixed[0].total:,.6g}, and the total that was given is {total:,.6g}: a fixed marginal holds "
-            "counts, "
-            "and shares are multiplied by the total."
+            "counts, and shares are multiplied by the total."
         )
     return fixed[0].total if total is None else total
 

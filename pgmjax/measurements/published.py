@@ -436,8 +436,7 @@ def _check_names(table: Any, domain: Domain) -> None:
     if labels:
         raise ValueError(
             f"{', '.join(map(repr, labels[:3]))}: these are values and no attributes. A cross table is "
-            "written "
-            f"long, with a row a cell. {said}"
+            f"written long, with a row a cell. {said}"
         )
     if not {*_FIELDS} & {*came} and "value for" not in meant:
         record = "This looks like a table of records, which pgmjax release measures. "

@@ -63,8 +63,7 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
     if shares and abs(total) < 2 and any(each.values.dtype.kind == "f" for each in measurements):
         checks.warn(
             f"the noisy answers add up to about {total:.2g} records: if they are shares, multiply them, and "
-            "their "
-            "stddev, by the number of records."
+            "their stddev, by the number of records."
         )
     elif total < 1:
         checks.warn(

@@ -391,10 +391,9 @@ def check_useful(predicted: Mapping[Clique, float], rows: int, epsilon: Fraction
     if worst > 1 and useless == "refuse":
         raise ValueError(
             f"Noise would drown the answers of {rows:,} records at epsilon {shortened(epsilon)}: the "
-            "predicted "
-            f"standard deviation of an estimated fraction on {clique} is up to {worst:.3g}, where fractions "
-            "lie in 0..1, as the universe of answers is too large. Ask about fewer or coarser attributes, "
-            "in smaller groups, spend more, or say "
+            f"predicted standard deviation of an estimated fraction on {clique} is up to {worst:.3g}, where "
+            "fractions lie in 0..1, as the universe of answers is too large. Ask about fewer or coarser "
+            "attributes, in smaller groups, spend more, or say "
             'useless="answer" to have it all the same; nothing was spent.'
         )
 

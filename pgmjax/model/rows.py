@@ -39,9 +39,9 @@ class DrawnRows(dict[str, np.ndarray]):
             if name.startswith("_"):
                 raise AttributeError(name)
             raise AttributeError(
-                f"rows have no {name!r}, as they are codes by column: "
-                "pandas.DataFrame(domain.decode(rows)) is a "
-                "frame with labels, and sample_to(path, rows, decode='values') of the model writes a file.",
+                f"rows have no {name!r}, as they are codes by column: pandas.DataFrame(domain.decode(rows)) "
+                "is a frame with labels, and sample_to(path, rows, decode='values') of the model writes a "
+                "file.",
                 name=name,
             )
 

@@ -484,10 +484,9 @@ def _check_code(code: Value, size: int, attribute: str, kind: str) -> None:
         )
     if not 0 <= code < size or not isinstance(code, int):
         raise ValueError(
-            f"the {kind} query names code {code}, but {attribute} has codes 0..{size - 1}: "
-            "codes are places in the domain. Conditions such as 'age>=18,age<40' ask in values: "
-            "Synthesizer.query, "
-            "or pgmjax query."
+            f"the {kind} query names code {code}, but {attribute} has codes 0..{size - 1}: codes are places "
+            "in the domain. Conditions such as 'age>=18,age<40' ask in values: Synthesizer.query, or pgmjax "
+            "query."
         )
 
 
@@ -543,6 +542,5 @@ def _check_length(array: FrozenArray, axis: int, size: int, attribute: str, kind
     if length != size:
         raise ValueError(
             f"the {kind} query has {length} {'columns' if axis else 'entries'}: {attribute} needs {size}, "
-            "one for "
-            "each code, the missing one included."
+            "one for each code, the missing one included."
         )

@@ -55,8 +55,7 @@ class Product(Query):
                 block,
                 AttributeQuery,
                 f"the query of attribute {name!r} must be a block such as queries.prefix(), "
-                "queries.point('F') or "
-                "queries.subset(['F', 'M'])",
+                "queries.point('F') or queries.subset(['F', 'M'])",
             )
         object.__setattr__(self, "blocks", tuple(blocks.values()))
 

@@ -175,8 +175,7 @@ def asked(domain: Domain, given: Any, said: str = "A query") -> queries.Query:
     if isinstance(given, queries.AttributeQuery):
         raise TypeError(
             f"A query of one attribute stands with its name: write queries.Product({{{first!r}: ...}}) for "
-            "one "
-            f"of {first!r}."
+            f"one of {first!r}."
         )
     raise TypeError(
         f"{said} must be conditions such as '{first}={domain.attribute(first).code_names()[0]}', names such "
@@ -252,9 +251,8 @@ def _read(text: str, domain: Domain, interpolate: bool) -> Conditions:
             raise ValueError(f"{error}{joined}{meant}") from None
         if not counted.shares.any():
             raise ValueError(
-                f"No value of {name!r} satisfies what {text.strip()!r} asks: the answer is 0. A comma "
-                "means and; "
-                f"for either value write {name} in {{a|b}}."
+                f"No value of {name!r} satisfies what {text.strip()!r} asks: the answer is 0. A comma means "
+                f"and; for either value write {name} in {{a|b}}."
             )
         if position < len(text):
             if text[position] != ",":
@@ -361,24 +359,21 @@ def _unknown(name: str, domain: Domain) -> str:
     if not name:
         return (
             "Each condition begins with a name, also behind a comma: write age>=18,age<35 for a range, and "
-            "leave "
-            "out a comma that has nothing before it."
+            "leave out a comma that has nothing before it."
         )
     if name[:1].isdigit():
         turned = " A condition begins with a name: write age>=20,age<40 for a range, and decimals as 25.5."
     if call := re.match(r"\s*(\w+)\s*\(", name):
         what = "P, a probability" if call[1] in ("P", "p", "Pr") else call[1]
         return (
-            f"A query counts records and knows no {what}: write conditions such as sex=Male,age<30. A "
-            "share among "
-            "some of the records is one count over another; a mean or a median follows from the counts "
-            "of --marginal, or in Python from release.estimate."
+            f"A query counts records and knows no {what}: write conditions such as sex=Male,age<30. A share "
+            "among some of the records is one count over another; a mean or a median follows from the "
+            "counts of --marginal, or in Python from release.estimate."
         )
     if name.lower() in ("total", "all", "count", "n", "*"):
         return (
             f"{name!r} is no condition: the number of all records is the model's total, which pgmjax query "
-            "tells "
-            "beside every answer. Write, for example, "
+            "tells beside every answer. Write, for example, "
             f"{domain.attributes[0]}={domain.attribute(domain.attributes[0]).code_names()[0]}."
         )
     meant = f"{checks.did_you_mean(name, domain)}{turned}"

@@ -22,14 +22,14 @@ from pgmjax.privacy.ledger.meter import Meter
 
 _BUDGET = (
     "SELECT budget.account, measure, relation, epsilon, delta, places, orders, caps, digest, research, "
-    "max_attempts, budget.created, totals, COALESCE(number, 0) FROM budget LEFT JOIN charge "
-    "ON charge.account = budget.account AND number = "
-    "(SELECT MAX(number) FROM charge AS other WHERE other.account = budget.account)"
+    "max_attempts, budget.created, totals, COALESCE(number, 0) FROM budget LEFT JOIN charge ON "
+    "charge.account = budget.account AND number = (SELECT MAX(number) FROM charge AS other WHERE "
+    "other.account = budget.account)"
 )
 _CHARGE = (
-    "SELECT id, account, number, key, events, secure, costs, totals, created, "
-    "(SELECT COUNT(*) FROM attempt WHERE attempt.charge = charge.id), "
-    "(SELECT COUNT(*) FROM answer WHERE answer.charge = charge.id) FROM charge"
+    "SELECT id, account, number, key, events, secure, costs, totals, created, (SELECT COUNT(*) FROM attempt "
+    "WHERE attempt.charge = charge.id), (SELECT COUNT(*) FROM answer WHERE answer.charge = charge.id) FROM "
+    "charge"
 )
 
 _LONGEST = 200
@@ -264,9 +264,9 @@ def last_definition(connection: sqlite3.Connection, account: str) -> tuple[int, 
 def rests_on_definition(connection: sqlite3.Connection, account: str) -> bool:
     """Return whether an answer was released by the definition of an account: any but those that found it."""
     query = (
-        "SELECT 1 FROM answer JOIN charge ON charge.id = answer.charge WHERE charge.account = ? "
-        "AND NOT EXISTS (SELECT 1 FROM discovery "
-        "WHERE discovery.charge = charge.id AND answer.step < discovery.answers)"
+        "SELECT 1 FROM answer JOIN charge ON charge.id = answer.charge WHERE charge.account = ? AND NOT "
+        "EXISTS (SELECT 1 FROM discovery WHERE discovery.charge = charge.id AND answer.step < "
+        "discovery.answers)"
     )
     return connection.execute(query, (account,)).fetchone() is not None
 

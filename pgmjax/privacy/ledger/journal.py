@@ -94,9 +94,8 @@ class HeldTable:
         if names:
             raise ValueError(
                 f"The domain of {', '.join(names)} is open in account {self.account.name!r}: find it for a "
-                "share of the budget (--discover 0.1, Mechanism.run(OpenTable, "
-                "discover=Discovery())), or ask "
-                "for the other columns only. Nothing was spent."
+                "share of the budget (--discover 0.1, Mechanism.run(OpenTable, discover=Discovery())), or "
+                "ask for the other columns only. Nothing was spent."
             )
         return held.described
 
@@ -135,17 +134,15 @@ class HeldTable:
         account = self.account
         if account.open is None:
             raise ValueError(
-                f"The holder of account {account.name!r} left no column open: leave --discover out, "
-                f"and ask by "
-                "the account's domain or by one that merges its cells. Nothing was spent."
+                f"The holder of account {account.name!r} left no column open: leave --discover out, and ask "
+                "by the account's domain or by one that merges its cells. Nothing was spent."
             )
         finder = [one.key for one in ledger.charges(account.name) if one.id == account.found_by]
         if finder and finder != [key]:
             raise ValueError(
                 f"Charge {account.found_by} has found the domain of account {account.name!r} already: leave "
-                "--discover out, and ask by that domain, domain.json in its release, or as pgmjax "
-                "ledger show "
-                f"{ledger.path} --name {account.name} --domain FILE writes it. Nothing was spent."
+                "--discover out, and ask by that domain, domain.json in its release, or as pgmjax ledger "
+                f"show {ledger.path} --name {account.name} --domain FILE writes it. Nothing was spent."
             )
 
 
