@@ -157,7 +157,6 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "rounds": ("mechanism",),
     "degree": ("mechanism",),
     "T": ("rounds",),
-    "k": ("rounds",),
 }
 """The arguments here for one that one may expect: the first of them that a class has."""
 _ELSEWHERE: Mapping[str, str] = {
@@ -361,8 +360,7 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("GraphicalModel", "plot_trace"): "plot_trace() of the fit that made it",
     ("OnlineWeights", "answer"): "open(data).answer(query)",
     ("pgmjax.mechanisms", "marginals"): "mechanisms.Marginals",
-    ("PerturbedTable", "to_pandas"): "domain.decode(...) of what is perturbed is not the table: "
-    "local.marginals_of estimates its counts",
+    ("PerturbedTable", "to_pandas"): "local.marginals_of, which estimates the counts of the table",
     ("Domain", "encode"): "attribute(name).encode(values)",
     ("pgmjax", "load_demo"): "data.demo.load()",
     ("pgmjax", "demo"): "data.demo.load()",

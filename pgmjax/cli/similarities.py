@@ -70,7 +70,7 @@ def _tell(
     words = [f"{a},{b}: {value:.3f}" for a, b, value in lines]
     words += [f"The similarities of all pairs are in {arguments.out}."] * (arguments.out is not None)
     words += [
-        f"Predicted from {number:,} noisy similarities, with noise of standard deviation {noise:,.2g} in "
+        f"Predicted from {number:,} noisy similarities, with noise of standard deviation {noise:,.3g} in "
         f"each; similarities lie in {found.limits[0]:,.3g} to {found.limits[1]:,.3g}.",
         f"Spent: epsilon = {cost} under replace-one, protecting {_PROTECTED[found.protect]}.",
     ]

@@ -304,7 +304,6 @@ class Attribute:
         values: list[Any] = [*(self.labels or ()), *([self.other_name] if self.other else [])]
         if self.labels is None:
             regular = self.size - self.missing
-            codes = ", ".join(map(str, range(regular))) if regular <= 5 else f"0 to {regular - 1}"
             values = self.code_names()[:regular] if self.bins else list(range(regular))
         mixed = self.missing or len({type(value) for value in values}) > 1
         table = np.array([*values, None], dtype=object)[: self.size]

@@ -433,7 +433,7 @@ def _check_names(table: Any, domain: Domain) -> None:
     if "variance" in strange:
         meant += " A stddev is the square root of a variance."
     labels = [name for name in strange for each in domain if name in domain.attribute(each).code_names()]
-    if labels:
+    if labels and {*came} & {*domain}:  # else the first line may be a record
         raise ValueError(
             f"{', '.join(map(repr, labels[:3]))}: these are values and no attributes. A cross table is "
             f"written long, with a row a cell. {said}"
@@ -596,9 +596,11 @@ def _check_multiples(group: _Group, rounded: np.ndarray) -> None:
         shares = group.values / rounded
         bad = np.flatnonzero(np.abs(shares - np.round(shares)) > 1e-6)
     if len(bad):
-        line, value, to = int(group.lines[bad[0]]), group.values[bad[0]], rounded[bad[0]]
+        # the value is not quoted: a file with no noise of its own may be a table of records
         raise ValueError(
-            f"Row {line}: {value:g} is no multiple of rounded_to, {to:g}: correct that, or give a stddev."
+            f"Row {int(group.lines[bad[0]])}: value is no multiple of rounded_to, {rounded[bad[0]]:g}: "
+            "correct "
+            "that, or give a stddev."
         )
 
 

@@ -162,8 +162,9 @@ class ModelRows(NamedMarginals):
         """Draw the unknown cells of some rows, given the known cells of each.
 
         Args:
-            columns: codes [rows] of some attributes, -1 for unknown cells. Attributes that are not given
-                are unknown in every row.
+            columns: codes [rows] of some attributes, -1 for unknown cells; or a frame of values, in which
+                missing ones are unknown unless the attribute has a code for them. Attributes that are not
+                given are unknown in every row.
             seed: the same seed gives the same rows.
             method: `round` allocates rows with equal known cells evenly; `multinomial` draws each row
                 independently of the others.
@@ -172,7 +173,7 @@ class ModelRows(NamedMarginals):
             Codes [rows] of each attribute; known cells are unchanged.
 
         Raises:
-            TypeError: `columns` is not a mapping, or codes are not integers.
+            TypeError: `columns` is no frame and no mapping, or codes are not integers.
             ValueError: no column, an unknown attribute, columns of different lengths, a code outside
                 the domain, or rows with probability zero.
 
@@ -195,7 +196,8 @@ class ModelRows(NamedMarginals):
         """Compare the marginals of rows with those of the model.
 
         Args:
-            columns: codes [rows] of each attribute in the cliques, as returned by `sample`.
+            columns: codes [rows] of each attribute in the cliques, as returned by `sample`; or a frame of
+                values.
             cliques: the marginals to compare. Default: those of the model's cliques.
 
         Returns:

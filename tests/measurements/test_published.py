@@ -168,3 +168,16 @@ def test_files_that_cannot_be_read(tmp_path):
     )
     with pytest.raises(ValueError, match="height"):
         read_published(tmp_path / "b.parquet", DOMAIN)
+
+
+def test_what_may_be_a_record_is_not_quoted(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"'F', 'M': these are values and no attributes. A cross table"
+    ) as told:
+        published(tmp_path, "job,F,M\n0,90,80\n1,40,30\n", stddev=5)
+    with pytest.raises(ValueError, match="This looks like a table of records") as told:
+        published(tmp_path, "M,34\nF,71\n", stddev=5)  # no line of names: the first is a record
+    assert "'M'" not in str(told.value) and "34" not in str(told.value)
+    with pytest.raises(ValueError, match="Row 2: value is no multiple of rounded_to, 5") as told:
+        published(tmp_path, "sex,value\nF,70\nM,7177\n", rounded_to=5)
+    assert "7177" not in str(told.value)
