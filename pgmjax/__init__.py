@@ -13,7 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from pgmjax._internal import migration
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax._version import __version__
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from pgmjax.data.attribute import Attribute
     from pgmjax.data.dataset import Dataset
     from pgmjax.data.domain import Domain
-    from pgmjax.data.relation import Relation
-    from pgmjax.data.unit import Unit
+    from pgmjax.data.relation import Relation, Unit
     from pgmjax.estimation import losses, solvers
     from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
     from pgmjax.estimation.estimator import Estimator, Fit
@@ -102,8 +101,7 @@ _PLACES = {
     "pgmjax.data.attribute": ("Attribute",),
     "pgmjax.data.dataset": ("Dataset",),
     "pgmjax.data.domain": ("Domain",),
-    "pgmjax.data.relation": ("Relation",),
-    "pgmjax.data.unit": ("Unit",),
+    "pgmjax.data.relation": ("Relation", "Unit"),
     "pgmjax.estimation": (
         "losses",
         "solvers",

@@ -19,8 +19,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.population import Population
-from pgmjax.data.relation import AnyRelation, Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import AnyRelation, Relation, Unit
 from pgmjax.discovery import Discovery, OpenTable
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import Mechanism

@@ -22,8 +22,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import text_of
-from pgmjax.data.relation import AnyRelation, Relation
-from pgmjax.data.unit import Unit, check_unit
+from pgmjax.data.relation import AnyRelation, Relation, Unit, check_unit
 from pgmjax.discovery import Discovery
 from pgmjax.job import Job, price
 from pgmjax.mechanisms.base import Mechanism

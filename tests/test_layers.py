@@ -256,6 +256,6 @@ def test_no_function_between_the_tables_and_the_boundary_takes_a_dataset():
     assert not {m: found for m, found in wrong.items() if found}
 
 
-@pytest.mark.parametrize("module", ["pgmjax.privacy.private_table", "pgmjax.sweeps.evaluate"])
+@pytest.mark.parametrize("module", ["pgmjax.privacy.private_table", "pgmjax.sweeps.work"])
 def test_the_check_of_signatures_sees_datasets(module):
     assert list(dataset_words(module))

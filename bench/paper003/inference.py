@@ -25,7 +25,7 @@ import harness
 import numpy as np
 
 from pgmjax import history
-from pgmjax.history.bayes import convolution, monte_carlo
+from pgmjax.history.bayes import inference
 from pgmjax.history.bayes.distribution import invert
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -69,9 +69,9 @@ def methods(distribution, draws=20_000):
     """Seconds and said accuracy of every method for one distribution."""
     ways = {
         "characteristic": lambda: invert(distribution),
-        "convolution step 1": lambda: convolution.convolve(distribution, 1.0, GAMMA),
-        "convolution": lambda: convolution.convolve(distribution),
-        "monte-carlo": lambda: monte_carlo.simulate(distribution, draws),
+        "convolution step 1": lambda: inference.convolve(distribution, 1.0, GAMMA),
+        "convolution": lambda: inference.convolve(distribution),
+        "monte-carlo": lambda: inference.simulate(distribution, draws),
     }
     for name, work in ways.items():
         result = work()
@@ -110,7 +110,7 @@ def beta(small):
                 spread = float((np.abs(combination) * factor * scales).sum() ** 2)
                 off = abs(line["half_width"] - exact.half_width(0.95)) / distribution.stddev
                 yield {"part": "beta", "beta": spread, **line, "off_over_stddev": off}
-        calculated = convolution.convolve(distribution, 1.0, GAMMA)
+        calculated = inference.convolve(distribution, 1.0, GAMMA)
         yield {"part": "beta", "beta": spread, "lost": 1 - float(calculated.masses.sum()), "gamma": GAMMA}
 
 
@@ -126,7 +126,7 @@ def error(small):
     for draws in (10_000, 100_000) if small else (100_000, 200_000, 500_000, 1_000_000):
         errors = []
         for seed in range(5):
-            simulated = monte_carlo.simulate(distribution, draws, seed)
+            simulated = inference.simulate(distribution, draws, seed)
             masses = rounded(simulated.sizes)
             cells = np.arange(len(masses)) - len(masses) // 2
             truth = np.array([exact.between(c - 0.5, c + 0.5) for c in cells])
@@ -134,7 +134,7 @@ def error(small):
         yield {
             "part": "error",
             "draws": draws,
-            **timed(lambda: monte_carlo.simulate(distribution, draws)),  # noqa: B023
+            **timed(lambda: inference.simulate(distribution, draws)),  # noqa: B023
             "root_error": float(np.sqrt(np.mean(errors))),
             "root_bound": float(np.sqrt(len(masses) / (draws - 1) * masses.max() * (1 - masses.max()))),
         }

@@ -1,4 +1,4 @@
-"""Argument checks with uniform messages: what was expected, what was given, what to do.
+"""The library's own exceptions, and argument checks with uniform messages: expected, given, what to do.
 
 Messages describe structure (names, shapes, counts) and never contain data values.
 """
@@ -20,6 +20,15 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from types import ModuleType
 from typing import Any
+
+
+class Error(Exception):
+    """Base class of the library's own exceptions.
+
+    Each is also a `ValueError`, `RuntimeError`, `TypeError` or `AssertionError`. Invalid arguments raise one
+    of these built-in classes directly.
+    """
+
 
 _DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 LARGEST = 1e60

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import jax
 
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 
 _LOG = logging.getLogger("pgmjax")
 _FAST_MATH = re.compile(r"--xla_cpu_enable_fast_math(?:=(\S+))?")

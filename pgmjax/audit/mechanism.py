@@ -17,8 +17,7 @@ from pgmjax.audit.replay import Replayed, check_pairs
 from pgmjax.audit.tables import neighbours
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.privacy.seeded import SeededBackend

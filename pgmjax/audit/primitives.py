@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax.audit import exact, goodness
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax.audit.claims import check_claims, cost
 from pgmjax.audit.compare import differences
 from pgmjax.privacy.tape import NonInterferenceError, Tape

@@ -24,8 +24,7 @@ from pgmjax.audit.replay import check_outcome
 from pgmjax.audit.tables import made_up
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.queries.workload import Workload
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax._internal.progress import Progress
 from pgmjax.audit.blackbox import LowerBound, epsilon_lower_bound
 from pgmjax.audit.compare import differences

@@ -10,8 +10,7 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 
 KINDS = ("random", "nearly empty", "all alike", "extreme")
 _SIZES = 28

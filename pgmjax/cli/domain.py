@@ -34,7 +34,7 @@ from pgmjax.data.domain_file import write_file, yaml_text
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
 from pgmjax.data.entry import json_schema
-from pgmjax.data.unit import Unit, check_unit
+from pgmjax.data.relation import Unit, check_unit
 from pgmjax.data.value import key_of_written, places_of
 from pgmjax.discovery.open_table import open_entry
 from pgmjax.discovery.probes import MISSING_TEXTS

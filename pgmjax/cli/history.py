@@ -26,9 +26,8 @@ from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.inference import Claim, Verdict
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import History
-from pgmjax.history.kernel.cross_validation import AlphaChoice, CrossValidation
 from pgmjax.history.kernel.pca import KernelPCA
-from pgmjax.history.kernel.ridge import KernelRidge
+from pgmjax.history.kernel.ridge import AlphaChoice, CrossValidation, KernelRidge
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows

@@ -25,7 +25,7 @@ from pgmjax.data import files as table_files
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 from pgmjax.data.value import places_of
 from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator

@@ -19,8 +19,8 @@ from pgmjax._internal import checks
 from pgmjax.data.arrow import check_not_rounded, keys_of_array, storage_of
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.population import Population
+from pgmjax.data.relation import Unit
 from pgmjax.data.sources import Batch, DerivedSource, Source
-from pgmjax.data.unit import Unit
 from pgmjax.data.value import key_of
 
 _WORD = 8  # bytes of a random priority

@@ -23,6 +23,7 @@ from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.encoding import Encoded
 from pgmjax.data.population import Population
+from pgmjax.data.relation import Unit, check_unit
 from pgmjax.data.sources import (
     LARGEST_TOTAL,
     Batch,
@@ -37,7 +38,6 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
-from pgmjax.data.unit import Unit, check_unit
 
 
 class Dataset(Named):

@@ -19,8 +19,7 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Coder, code_dtype
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit, check_unit
+from pgmjax.data.relation import Relation, Unit, check_unit
 from pgmjax.data.value import moment_text
 
 ROWS_OUTSIDE = ("clip", "missing", "drop")

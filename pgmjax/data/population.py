@@ -16,7 +16,7 @@ import numpy as np
 
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 
 _SHOWN = 3  # cells named in a sentence; release.json lists all
 OUTSIDE, UNITS, BEYOND = KINDS = ("records outside the domain", "units beyond the bound", "records beyond it")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax.data import fingerprint
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain

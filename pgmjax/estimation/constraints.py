@@ -5,7 +5,7 @@
 - `FunctionalDependency`: attributes that determine another one.
 - `FixedMarginal`: a marginal that is known exactly.
 
-`read_constraints` reads them from a file. `estimation.feasibility` checks that they are consistent.
+`read_constraints` reads them from a file. `estimation.side_information` checks that they are consistent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pgmjax._internal import checks, files
 from pgmjax.data.attribute import code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.queries.block import FrozenArray
+from pgmjax.queries.blocks import FrozenArray
 from pgmjax.queries.query import attribute_names
 
 

@@ -18,12 +18,11 @@ from pgmjax.data.domain import Domain, as_domain
 from pgmjax.estimation import approximate, batch, losses, regularisation, solvers
 from pgmjax.estimation.batch import BatchFit
 from pgmjax.estimation.constraints import FixedMarginal
-from pgmjax.estimation.feasibility import Constraint, total_of
 from pgmjax.estimation.fit import FitResult, fit
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.estimation.problem import FitProblem, FitProgress
 from pgmjax.estimation.regularisation import Regularisation
-from pgmjax.estimation.side_information import SideInformation, listed
+from pgmjax.estimation.side_information import Constraint, SideInformation, listed, total_of
 from pgmjax.estimation.solvers import newton
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.estimation.views import FitPictures
@@ -131,7 +130,7 @@ class Estimator(Named):
             its own one-way marginals, found on the way (see `Regularisation`); "auto" chooses the weight from
             the noise. Only the loss l2 has it; a `prior` switches it off. Then, and for
             other losses with "auto", `Fit.regularisation` is None. Approximate fits sum the relative entropy
-            over regions (`estimation.region_divergence`).
+            over regions (`estimation.region_fit`).
         devices: how many devices of this process share the rows of a batch, and a fit that only fits in
             memory slice by slice; everything else runs on one. A `mesh` comes before it.
 

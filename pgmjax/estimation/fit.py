@@ -22,11 +22,10 @@ import numpy as np
 
 from pgmjax._internal.jit import precision
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation import feasibility, regularisation, solvers
+from pgmjax.estimation import regularisation, side_information, solvers
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
-from pgmjax.estimation.losses.base import BoundLoss
+from pgmjax.estimation.losses.base import BoundLoss, Tilted
 from pgmjax.estimation.losses.build import noise_level
-from pgmjax.estimation.losses.tilted import Tilted
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull, with_first_smoothing
 from pgmjax.estimation.solvers import certificate, newton
 from pgmjax.estimation.solvers.certificate import CertificateRequest
@@ -504,7 +503,7 @@ def _projected(
     structure, _ = Structure.named(problem.domain.sizes, (*host.cliques, *known.cliques))
     places = [place for place, held in enumerate(host.held) if held]
     targets = split(host.targets, host.shapes)
-    fitted = feasibility.proportional_fit(
+    fitted = side_information.proportional_fit(
         HostModel(structure, (*tables, *known.tables)), places, [targets[i] for i in places], SWEEPS
     )
     moved = [table - table.max() for table in fitted.model.tables[: len(host.shapes)]]

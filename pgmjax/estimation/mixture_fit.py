@@ -10,6 +10,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -26,21 +27,111 @@ from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.estimation import losses, mixture_layout
+from pgmjax.estimation import losses, mixture_layout, regularisation
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
-from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.build import known_noise_level
-from pgmjax.estimation.losses.pulled import Pulled
+from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
+from pgmjax.estimation.losses.build import known_noise_level, noise_level
 from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
+from pgmjax.estimation.region_fit import RegionDivergence, counting_numbers
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
 from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.regions import region_graph
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.inputs import of_measurements, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.mixture import MixtureModel
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["inner", "divergence", "place", "weight", "least"],
+    meta_fields=[],
+    drop_fields=["attributes", "noise_level"],
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pulled(WrappedLoss):
+    """``L(mu) + weight * D(mu)``, with D the relative entropy to the product of mu's own one-way marginals.
+
+    D is not convex in mu, since the product moves with it.
+
+    Attributes:
+        inner: the loss L.
+        divergence: D over the regions of the loss's cliques.
+        place: for each cell of the outer regions its position in the vector of all marginals.
+        weight: of D (records).
+        least: least probability of a value in the product.
+        attributes: with their sizes, in the order of the divergence's variables; empty after a JAX
+            transformation.
+        noise_level: expected loss L under the noise alone.
+    """
+
+    divergence: RegionDivergence
+    place: Any
+    weight: Any
+    least: Any
+    attributes: tuple[tuple[str, int], ...] = ()
+    noise_level: float = -math.inf
+
+    @classmethod
+    def of(
+        cls,
+        inner: BoundLoss,
+        domain: Domain,
+        measurements: Sequence[LinearMeasurement],
+        weight: float,
+        total: float,
+    ) -> Pulled:
+        """Pull the l2 loss of some measurements.
+
+        Args:
+            inner: the loss.
+            domain: the attributes.
+            measurements: noisy answers.
+            weight: weight of the relative entropy (records).
+            total: number of records (counts).
+        """
+        structure, names = Structure.named(domain.sizes, inner.cliques)
+        graph = region_graph(structure)
+        starts = np.cumsum([0, *map(structure.cells, structure.cliques)])
+        place = [
+            starts[structure.cliques.index(region)] + np.arange(structure.cells(region))
+            for region in graph.outer
+        ]
+        divergence = RegionDivergence.of(graph, counting_numbers(graph))
+        attributes = tuple(zip(names, structure.sizes, strict=True))
+        at = np.concatenate(place).astype(np.int32)
+        least = regularisation.LEAST * regularisation.noise_of(domain, measurements)[0] / total
+        level = noise_level("l2", measurements)
+        return cls(inner, divergence, at, np.float64(weight), np.float64(least), attributes, level)
+
+    def flat(self, marginals: Any) -> Any:
+        """Return the pulled loss of all tables in one vector."""
+        weight = jnp.asarray(self.weight, marginals.dtype)
+        return self.inner.flat(marginals) + weight * self.distance(marginals)
+
+    def distance(self, marginals: Any) -> Any:
+        """Return D of all tables in one vector (nats)."""
+        outer = marginals[self.place]
+        logarithms = self.divergence.floored(outer, jnp.asarray(self.least, outer.dtype))
+        return self.divergence.cross_entropy(outer, logarithms) - self.divergence.entropy(outer)
+
+    def towards(self, marginals: Sequence[np.ndarray]) -> tuple[float, dict[str, np.ndarray]]:
+        """Return D of some tables, and the logarithms of the product's probabilities by attribute."""
+        vector = jnp.concatenate([jnp.ravel(table) for table in marginals])
+        logs = np.asarray(self.divergence.floored(vector[self.place], self.least))
+        sizes = [size for _, size in self.attributes]
+        parts = np.split(logs, np.cumsum(sizes)[:-1])
+        names = [name for name, _ in self.attributes]
+        return float(self.distance(vector)), dict(zip(names, parts, strict=True))
+
+    def cast(self, dtype: Any) -> Pulled:
+        """Return the loss with device arrays of another type."""
+        return dataclasses.replace(self, inner=self.inner.cast(dtype))
+
 
 MOST_COMPONENTS, FEWEST_COMPONENTS = 1000, 100
 WORK = 2_000_000_000
@@ -135,7 +226,7 @@ def fit_mixture(
         max_bytes: memory limit of the fit; None for that of the device.
         progress: None for a progress bar in terminals and notebooks, False for no bar.
         regularisation: as in `Estimator`; the relative entropy is approximated over the measured cliques (see
-            `estimation.region_divergence`), exactly so if they form a junction tree.
+            `estimation.region_fit`), exactly so if they form a junction tree.
 
     Raises:
         TypeError: arguments that are not measurements, constraints or a mixture.

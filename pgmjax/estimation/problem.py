@@ -21,9 +21,8 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses, regularisation, solvers
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
-from pgmjax.estimation.losses.base import BoundLoss
+from pgmjax.estimation.losses.base import BoundLoss, Tilted
 from pgmjax.estimation.losses.build import known_noise_level
-from pgmjax.estimation.losses.tilted import Tilted
 from pgmjax.estimation.side_information import SideInformation
 from pgmjax.estimation.solvers.problem import Prior, Problem
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, StoppingRule

@@ -21,10 +21,9 @@ from pgmjax.history.bayes.coordinates import NotEstimableError
 from pgmjax.history.bayes.inference import Claim, distribution_of
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import History
-from pgmjax.history.kernel.cross_validation import CrossValidation
 from pgmjax.history.kernel.inner_products import KernelProduct, kernel
 from pgmjax.history.kernel.pca import KernelPCA
-from pgmjax.history.kernel.ridge import KernelRidge
+from pgmjax.history.kernel.ridge import CrossValidation, KernelRidge
 from pgmjax.history.kernel.system import Answers
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior

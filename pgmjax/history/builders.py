@@ -32,8 +32,7 @@ from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, marginal, matrix, point, subset, total
 from pgmjax.queries import range as code_range
-from pgmjax.queries.block import Value
-from pgmjax.queries.blocks import Matrix, Range, Subset
+from pgmjax.queries.blocks import Matrix, Range, Subset, Value
 from pgmjax.queries.random import random_ranges, random_tables
 from pgmjax.strategies import fixed
 

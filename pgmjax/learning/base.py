@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 
 
 @dataclasses.dataclass(frozen=True)

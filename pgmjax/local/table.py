@@ -27,7 +27,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import code_dtype
 from pgmjax.data.population import WHOLE, Population
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 from pgmjax.local.marginals import ResponseMarginal, marginals_of
 from pgmjax.measurements.inputs import Input, digest_of, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement

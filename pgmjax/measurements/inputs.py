@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 
 MEASURED, PRIOR, START, PUBLIC = "measured", "prior", "start", "public"
 ROLES = (MEASURED, PRIOR, START, PUBLIC)

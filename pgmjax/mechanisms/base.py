@@ -20,7 +20,7 @@ from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 from pgmjax.discovery import Discovery, OpenTable
 from pgmjax.discovery.discover import DiscoveryRun
 from pgmjax.estimation.estimator import Estimator

@@ -21,7 +21,7 @@ import numpy as np
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 from pgmjax.inference.oracles import Plan
 from pgmjax.inference.plan.forecast import HOST_RATES, HostRates
 from pgmjax.mechanisms.base import Mechanism, options

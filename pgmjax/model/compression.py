@@ -25,7 +25,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import AttributeQuery, Product, compression, identity
-from pgmjax.queries.block import code_or_value
+from pgmjax.queries.blocks import code_or_value
 
 SPREADS = ("uniform", "counts")
 

@@ -23,8 +23,7 @@ from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLargeError, QuestionLimits
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.measurements.inputs import Input
-from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.marginals import noisy_marginal
+from pgmjax.measurements.linear import LinearMeasurement, noisy_marginal
 from pgmjax.model import answering, io
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector, summed

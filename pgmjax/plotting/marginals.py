@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.measurements.marginals import NoisyMarginal
+from pgmjax.measurements.linear import NoisyMarginal
 from pgmjax.plotting import axes as drawing
 
 MOST_PANELS = 60

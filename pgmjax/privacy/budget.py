@@ -14,10 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax._internal.migration import Named
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit, change
+from pgmjax.data.relation import Relation, Unit, change
 from pgmjax.privacy.accounting import renyi
 from pgmjax.privacy.accounting.events import Concentrated, Event, Pure, Record, check_relation
 from pgmjax.privacy.exact import as_text, chosen_delta, exact, exact_epsilon, exact_rho, split

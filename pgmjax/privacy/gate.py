@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax._internal.private_files import open_private
 from pgmjax.data.relation import Relation
 from pgmjax.data.sources import TableChangedError

@@ -33,8 +33,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.population import BEYOND, OUTSIDE, UNITS, LeftOutCount
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import measuring
 from pgmjax.privacy import tape as tapes

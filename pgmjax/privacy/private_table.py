@@ -24,8 +24,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import instead_of_drop
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
-from pgmjax.data.relation import AnyRelation, Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import AnyRelation, Relation, Unit
 from pgmjax.measurements.inputs import Input, digest_of, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding

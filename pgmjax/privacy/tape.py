@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy.response import ResponseDistribution
 from pgmjax.privacy.selection import SelectionDistribution, ThresholdNoise

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax.data.counting import check_memory
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import measuring, tape

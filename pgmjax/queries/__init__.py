@@ -14,10 +14,9 @@ integers.
 
 from pgmjax._internal import migration
 from pgmjax.data.attribute import Code
-from pgmjax.queries.block import AttributeQuery
-from pgmjax.queries.product import Product, kronecker, marginal
+from pgmjax.queries.blocks import AttributeQuery
 from pgmjax.queries.quantise import quantise
-from pgmjax.queries.query import Query
+from pgmjax.queries.query import Product, Query, kronecker, marginal
 from pgmjax.queries.single import (
     all_ranges,
     compression,

@@ -20,8 +20,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import columns, integers
 from pgmjax.queries.blocks import Matrix
-from pgmjax.queries.product import Product
-from pgmjax.queries.query import Query
+from pgmjax.queries.query import Product, Query
 from pgmjax.queries.sums import DenseMatrix, WeightedSum
 
 MAX_BITS = 32

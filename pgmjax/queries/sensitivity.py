@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax.queries import columns
-from pgmjax.queries.block import AttributeQuery
+from pgmjax.queries.blocks import AttributeQuery
 from pgmjax.queries.columns import Exact
 
 Bound = tuple[AttributeQuery, int]

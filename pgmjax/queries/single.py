@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from numpy.typing import ArrayLike
 
 from pgmjax.queries import blocks
-from pgmjax.queries.block import AttributeQuery, Value
+from pgmjax.queries.blocks import AttributeQuery, Value
 
 
 def identity() -> AttributeQuery:

@@ -14,9 +14,9 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import same_attributes
-from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.blocks import (
     AllRanges,
+    AttributeQuery,
     Identity,
     Matrix,
     Mean,
@@ -29,8 +29,7 @@ from pgmjax.queries.blocks import (
     Subset,
     Total,
 )
-from pgmjax.queries.product import Product, marginal
-from pgmjax.queries.query import Query, attribute_names
+from pgmjax.queries.query import Product, Query, attribute_names, marginal
 from pgmjax.queries.sums import DenseMatrix, WeightedSum
 
 _BARE: dict[str, Callable[[], AttributeQuery]] = {

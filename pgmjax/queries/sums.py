@@ -17,11 +17,9 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, same_attributes
 from pgmjax.data.domain import Domain
 from pgmjax.queries import columns, sensitivity
-from pgmjax.queries.block import FrozenArray, contract
-from pgmjax.queries.blocks import Matrix
+from pgmjax.queries.blocks import FrozenArray, Matrix, contract
 from pgmjax.queries.columns import Exact
-from pgmjax.queries.product import Product
-from pgmjax.queries.query import Query, Term, attribute_names
+from pgmjax.queries.query import Product, Query, Term, attribute_names
 
 _MAX_EXPLICIT = 4_000_000
 

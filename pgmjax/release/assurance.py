@@ -21,8 +21,7 @@ import numpy as np
 
 from pgmjax._internal import formats
 from pgmjax.data.population import Population
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit, change
+from pgmjax.data.relation import Relation, Unit, change
 from pgmjax.measurements import inputs
 from pgmjax.measurements.inputs import PRIOR, Input
 from pgmjax.privacy.accounting.zcdp import epsilon_of

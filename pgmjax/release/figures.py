@@ -22,12 +22,10 @@ from pgmjax._internal import page
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique
 from pgmjax.data.population import Population
-from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.marginals import is_marginal, other_queries
+from pgmjax.measurements.linear import LinearMeasurement, is_marginal, other_queries
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.queries.block import AttributeQuery
-from pgmjax.queries.blocks import Identity, Merge
-from pgmjax.queries.product import kronecker, marginal
+from pgmjax.queries.blocks import AttributeQuery, Identity, Merge
+from pgmjax.queries.query import kronecker, marginal
 from pgmjax.release.accuracy import CountEstimates
 from pgmjax.release.asked import AskedModel
 

@@ -27,8 +27,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.privacy.private_table import repeatable_choice
-from pgmjax.queries.product import marginal
-from pgmjax.queries.query import Query
+from pgmjax.queries.query import Query, marginal
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
 from pgmjax.release.accuracy import SIZES

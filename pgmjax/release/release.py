@@ -16,8 +16,7 @@ from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import WHOLE, Population
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.inputs import MEASURED, Input, are_secure, merged, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement, spread_of

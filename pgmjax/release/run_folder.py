@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, files, formats
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax._internal.private_files import open_private
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.population import Population

@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.data.relation import AnyRelation, Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import AnyRelation, Relation, Unit
 from pgmjax.estimation.estimator import MAX_ENTROPY
 from pgmjax.measurements.inputs import PRIOR, Input, are_secure, digest_of, from_list
 from pgmjax.measurements.transcript import Transcript

@@ -20,8 +20,7 @@ from pgmjax.measurements.inputs import Input, of_measurements
 from pgmjax.measurements.inputs import marks as inputs_marks
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.published import POPULATION, QUERIES, described
-from pgmjax.queries.product import Product, marginal
-from pgmjax.queries.query import Query
+from pgmjax.queries.query import Product, Query, marginal
 from pgmjax.queries.spec import in_words, row_names
 from pgmjax.release.accuracy import LEARNER, MODEL, NoisyDistance, rests_on
 from pgmjax.release.release import Release

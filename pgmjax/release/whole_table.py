@@ -10,7 +10,7 @@ holds the count of the whole table as often as one of z standard errors holds x:
 the noise alone, and the two together as often as the two sides of one interval. A row whose largest weight
 on a cell is w takes w l in place of l. A share of the whole table lies between x / (t + l) and
 (x + l) / (t + l), where t is the total of what counts; the ends are those of Fieller's intervals of these two
-ratios (`release.shares`), and hold by the same argument.
+ratios (`release.accuracy`), and hold by the same argument.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from pgmjax._internal.migration import Named
 from pgmjax.data.population import Population
 from pgmjax.data.relation import Relation
 from pgmjax.queries.query import Query
-from pgmjax.release.accuracy import LAPLACE, CountEstimates, Reported
-from pgmjax.release.shares import divided, fieller, mean_weights
+from pgmjax.release.accuracy import LAPLACE, CountEstimates, Reported, divided, fieller, mean_weights
 
 
 @dataclasses.dataclass(frozen=True)

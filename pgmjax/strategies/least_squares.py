@@ -22,7 +22,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.measurements.least_squares import JointCells, WhitenedAnswers, shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
-from pgmjax.queries.block import contract
+from pgmjax.queries.blocks import contract
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies.strategy import entry_trace
 

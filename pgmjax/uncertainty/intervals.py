@@ -16,8 +16,7 @@ from pgmjax._internal import checks, html
 from pgmjax._internal.migration import Named
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.estimation.feasibility import Constraint, total_of
-from pgmjax.estimation.side_information import SideInformation
+from pgmjax.estimation.side_information import Constraint, SideInformation, total_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import normal_quantile
 from pgmjax.model.graphical import GraphicalModel

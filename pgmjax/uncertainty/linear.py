@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax.data.cliques import Clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros

@@ -11,7 +11,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import StructuralZeros
-from pgmjax.estimation.feasibility import Constraint
+from pgmjax.estimation.side_information import Constraint
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query

@@ -18,8 +18,7 @@ from pgmjax.audit.primitives import AuditFailure
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded

@@ -29,8 +29,7 @@ from pgmjax.audit.primitives import ALPHA, AuditFailure, repeated
 from pgmjax.audit.replay import check_pairs
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.discovery.open_table import key_column
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise

@@ -25,7 +25,7 @@ from pgmjax.audit.draws import check_draws
 from pgmjax.audit.mechanism import DOMAIN, UNIT, WORKLOAD, AuditCase
 from pgmjax.audit.replay import check_outcome
 from pgmjax.data.domain import Domain
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 from pgmjax.privacy.exact import exact
 from pgmjax.queries import (
     DenseMatrix,

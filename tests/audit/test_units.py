@@ -10,8 +10,7 @@ from pgmjax import mechanisms
 from pgmjax.audit import neighbours, replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.history.session.costs import PLACES, CellAccount, units
 from pgmjax.privacy import measuring
 from pgmjax.privacy.left_out import CountLeftOut

@@ -20,8 +20,7 @@ import pytest
 import pgmjax as pj
 from pgmjax import mechanisms, sweeps
 from pgmjax.cli import perturb as cli_perturb
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.published import read_measurements
 from pgmjax.privacy.seeded import SeededBackend

@@ -12,8 +12,7 @@ from pgmjax.data.bounding import LeftOut, left_out, records_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 
 pa = pytest.importorskip("pyarrow")
 csv = pytest.importorskip("pyarrow.csv")

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from pgmjax.data import files
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 
 VALUES = ["x", "a b", "v,w", "l\nm", "r\r\ns", 'q"u', "0;1", "1,5", "\u00e9", ""]
 LABELS = [value for value in VALUES if value.isprintable() and value]

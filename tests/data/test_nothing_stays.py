@@ -14,7 +14,7 @@ from pgmjax._internal import private_files
 from pgmjax.data import files
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 
 MARKS = ["Quetzalcoatlus", "Xiphosuran"]
 TEXT = "who,kind\n" + "".join(f"{MARKS[0]}{k},{MARKS[1]}\n" for k in range(20_000))
@@ -25,7 +25,7 @@ import os, pathlib, signal, sys
 from pgmjax.data import files
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 
 def end(*found):
     held = [pathlib.Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]

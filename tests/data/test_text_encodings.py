@@ -12,7 +12,7 @@ import pytest
 from pgmjax.data import files
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 
 TEXT = "größe;prénom;n\r\nklein;Zoë;1\r\ngroß;Zoë;2\r\ngroß;Œuvre €;3\r\n"
 DOMAIN = Domain({"größe": {"labels": ["klein", "groß"]}, "prénom": {"labels": ["Zoë", "Œuvre €"]}, "n": 4})

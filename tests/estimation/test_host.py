@@ -11,7 +11,7 @@ import pgmjax as pj
 from pgmjax import queries
 from pgmjax.estimation import losses
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
-from pgmjax.estimation.losses.tilted import Tilted
+from pgmjax.estimation.losses.base import Tilted
 from pgmjax.inference.oracles.contraction import HostContraction
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from pgmjax.estimation.region_divergence import RegionDivergence, counting_numbers
+from pgmjax.estimation.region_fit import RegionDivergence, counting_numbers
 from pgmjax.inference.plan.regions import region_graph
 from pgmjax.inference.plan.structure import Structure
 

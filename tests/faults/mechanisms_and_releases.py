@@ -177,7 +177,7 @@ FAULTS = (
     ),
     Fault(
         "the mass a convolution cuts off counts once for equal noises",
-        "pgmjax.history.bayes.convolution",
+        "pgmjax.history.bayes.inference",
         "convolve",
         old="masses.sum() ** count",
         new="masses.sum()",

@@ -26,7 +26,7 @@ FAULTS = (
     ),
     Fault(
         "gathered marginals are weighted by standard deviations",
-        "pgmjax.measurements.marginals",
+        "pgmjax.measurements.linear",
         "noisy_marginal",
         old="np.square(measurement.row_stddevs())",
         new="measurement.row_stddevs()",
@@ -280,7 +280,7 @@ FAULTS = (
     ),
     Fault(
         "completion draws for rows that are impossible",
-        "pgmjax.model.completion",
+        "pgmjax.model.rows",
         "_draw",
         old=("_refuse(int((~possible[group]).sum()))\ncolumns = [group] * (last + 1)"),
         new="columns = [group] * (last + 1)",
@@ -420,7 +420,7 @@ FAULTS = (
     ),
     Fault(
         "feasibility is not asked of zeros together",
-        "pgmjax.estimation.feasibility",
+        "pgmjax.estimation.side_information",
         "_feasible",
         old=(
             "if not np.isfinite(best + scale):\n    return False\ntargets = [c.probabilities for c in fixed]"
@@ -430,7 +430,7 @@ FAULTS = (
     ),
     Fault(
         "proportional fitting looks at the last marginal only",
-        "pgmjax.estimation.feasibility",
+        "pgmjax.estimation.side_information",
         "proportional_fit",
         old="max(distance, off)",
         new="off",

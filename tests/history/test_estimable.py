@@ -7,7 +7,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.history import History, KernelPCA, ProductPrior, Rows
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.coordinates import NotEstimableError
-from pgmjax.history.estimable import bounds, is_estimable
+from pgmjax.history.rows import bounds, is_estimable
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import Product, WeightedSum, marginal, point, prefix

@@ -3,8 +3,7 @@
 import numpy as np
 
 from pgmjax.data.domain import Domain
-from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.marginals import is_marginal, noisy_marginal, other_queries
+from pgmjax.measurements.linear import LinearMeasurement, is_marginal, noisy_marginal, other_queries
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, all_ranges, identity, prefix, total
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})

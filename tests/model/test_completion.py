@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 import pgmjax as pj
-from pgmjax.model import completion
+from pgmjax.model import rows as model_rows
 from tests import models
 
 
@@ -42,7 +42,7 @@ def test_known_columns_give_the_conditional(known):
 @pytest.mark.parametrize("cells", [1, 100, 1 << 22])
 def test_rows_that_know_different_cells(cells, monkeypatch):
     """Rows of the model with a third of their cells lost and drawn anew are rows of the model again."""
-    monkeypatch.setattr(completion, "_CELLS", cells)
+    monkeypatch.setattr(model_rows, "_CELLS", cells)
     model, names, _ = model_of("loop", zeros=0.2)
     rows = model.sample(20_000, seed=0)
     generator = np.random.default_rng(3)

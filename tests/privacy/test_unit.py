@@ -11,8 +11,7 @@ import pgmjax as pj
 from pgmjax.cli import main
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.discovery.open_table import key_column
 from pgmjax.history.session.session import Session
 from pgmjax.mechanisms import HDMM, Marginals, RandomizedResponse

@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pgmjax.queries.block import FrozenArray
+from pgmjax.queries.blocks import FrozenArray
 
 
 def test_content_decides():

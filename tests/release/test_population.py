@@ -15,7 +15,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.cli import main
 from pgmjax.data.population import WHOLE, Population
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.text import parse
 from pgmjax.release.accuracy import CountEstimates

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Unit
 from pgmjax.release import figures, folder, report
 from pgmjax.release import statement as report_text
 from pgmjax.release.accuracy import CountEstimates

@@ -5,7 +5,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.sweeps.evaluate import Truth, total_variation
+from pgmjax.sweeps.work import Truth, total_variation
 
 DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 4})
 WORKLOADS = {

@@ -28,7 +28,7 @@ from pgmjax.estimation.losses.base import check_arguments, unique_cliques
 from pgmjax.inference.ops.tables import host_join, join, split
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Product, Query
-from pgmjax.queries.block import contract
+from pgmjax.queries.blocks import contract
 from pgmjax.queries.rows import transposed
 
 Asked = tuple[tuple[int, Query], ...]

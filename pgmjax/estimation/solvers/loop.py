@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
-from pgmjax._internal.blas import one_thread
+from pgmjax._internal.arrays import one_thread
 from pgmjax._internal.jit import jit, precision
 from pgmjax.estimation.solvers.certificate import CertificateRequest, evaluate
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible

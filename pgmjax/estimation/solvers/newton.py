@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.blas import one_thread
+from pgmjax._internal.arrays import one_thread
 from pgmjax._internal.jit import precision
 from pgmjax.estimation.losses.base import BoundResiduals
 from pgmjax.estimation.solvers.loop import Solution, Watch

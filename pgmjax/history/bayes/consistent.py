@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.inference import Claim, Verdict

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax.data.domain import Domain
-from pgmjax.history import estimable
+from pgmjax.history import rows
 from pgmjax.history.kernel.inner_products import kernel, squared_norms
 from pgmjax.history.kernel.pca import KernelSpectrum
 from pgmjax.history.kernel.system import NoiseCovariance
@@ -132,7 +132,7 @@ class Span:
         The residual of a target may be below the precision of the kernel and still contain every record.
         """
         asked = Rows.of(targets, self.rows.domain).take(which)
-        return estimable.is_estimable(asked, self.rows, combination)
+        return rows.is_estimable(asked, self.rows, combination)
 
     def appended(self, row: Any) -> tuple[Span, np.ndarray]:
         """Return coordinates that include one more row, and the row's own."""

@@ -2,6 +2,11 @@
 
 `distribution_of` computes the distribution of an estimate's error. A `Claim` about the true answer is tested
 against an estimate; the result is a `Verdict`.
+
+The distribution of a sum of noises is calculated on a grid, or drawn many times on the device. On the grid,
+each noise becomes a vector of masses on multiples of a step, long enough that the total mass cut off is at
+most gamma. The convolution is a product of Fourier transforms. Rounding to the grid shifts the sum by at most
+half a step per term, and by Hoeffding's inequality by far less with near certainty.
 """
 
 from __future__ import annotations
@@ -12,21 +17,292 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import scipy
 
+from pgmjax import random
 from pgmjax._internal import checks
+from pgmjax._internal.jit import jit
 from pgmjax._internal.migration import Named
-from pgmjax.history.bayes import convolution, monte_carlo
 from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution, invert
-from pgmjax.history.bayes.monte_carlo import SIZE, draw_sums, order_statistic
 from pgmjax.history.bayes.noise_sum import NoiseSum
-from pgmjax.measurements.noise import NoiseDistribution
+from pgmjax.measurements.noise import DiscreteNoise, NoiseDistribution
+
+SIZE = 1_000_000
+"""Default number of draws."""
+CONFIDENCE = 0.999
+_SLACK = 1e-9  # of the largest draw
+_CHUNK_NUMBERS = 1 << 22
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SimulatedDistribution(SumDistribution):
+    """A symmetric distribution represented by draws from it.
+
+    Attributes:
+        sizes: absolute values of the draws, ascending [draws].
+        accuracy: bound, at its stated confidence, on the error of probabilities of intervals around 0.
+    """
+
+    sizes: np.ndarray
+    accuracy: Accuracy
+
+    def between(self, low: float, high: float) -> float:
+        """Return the share of draws, and of their mirror images, in low..high."""
+        return max(0.0, self._below(high, True) - self._below(low, False))
+
+    def _below(self, end: float, included: bool) -> float:
+        """Return P(X <= end), or P(X < end), with both signs of every draw counted half."""
+        slack = _SLACK * float(self.sizes[-1])
+        side = 1.0 if included == (end >= 0) else -1.0
+        inside = np.searchsorted(self.sizes, abs(end) + side * slack) / len(self.sizes)
+        return float(0.5 + 0.5 * inside if end > 0 or (end == 0 and included) else 0.5 - 0.5 * inside)
+
+    def half_width(self, level: float) -> float:
+        """Return a w with P(abs(X) <= w) >= level, with the stated confidence over the draws.
+
+        Raises:
+            ValueError: the level is outside (0, 1), or too close to 1 for the number of draws.
+        """
+        number = order_statistic(len(self.sizes), level)
+        if number > len(self.sizes):
+            raise self._unreachable(level)
+        # sums that are equal up to rounding are one atom
+        return float(self.sizes[number - 1] + _SLACK * self.sizes[-1])
+
+
+def order_statistic(size: int, level: float) -> int:
+    """Return the rank, from 1, of a draw at or above a level's quantile with `CONFIDENCE`.
+
+    It exceeds `level` times `size`, since the draw of that rank is below the quantile half of the time.
+    `size` + 1 if no draw is large enough with that confidence.
+
+    Example:
+        >>> order_statistic(10_000, 0.95), order_statistic(100, 0.95)
+        (9567, 101)
+    """
+    level = checks.number("level", level, above=0, below=1)
+    return min(int(scipy.stats.binom.ppf(CONFIDENCE, size, level)), size) + 1
+
+
+def simulate(distribution: NoiseSum, size: int = SIZE, seed: int = 0) -> SimulatedDistribution:
+    """Return the distribution of a sum by draws on the device.
+
+    Args:
+        distribution: the sum.
+        size: the number of draws.
+        seed: of the device's generator.
+
+    References:
+        Xiao and Xiong 2012, Section 4.2, Algorithm 1.
+    """
+    every = np.repeat(np.array(distribution.distributions, object), distribution.counts).tolist()
+    draws = draw_sums(np.repeat(distribution.sizes, distribution.counts)[None], every, size, seed)[:, 0]
+    return SimulatedDistribution(np.sort(np.abs(draws)), _accuracy(len(draws)))
+
+
+def draw_sums(coefficients: np.ndarray, distributions: Any, size: int, seed: int = 0) -> np.ndarray:
+    """Return joint draws of linear combinations of independent noises, float64 [draws, targets].
+
+    Args:
+        coefficients: [targets, terms].
+        distributions: the distribution of every term [terms].
+        size: the number of draws.
+        seed: of the device's generator.
+    """
+    size = checks.integer("size", size, low=1)
+    terms = len(distributions)
+    if not terms:
+        return np.zeros((size, len(coefficients)))
+    chunk = min(size, max(1, _CHUNK_NUMBERS // terms))
+    with jax.enable_x64(True):
+        arguments = _arguments(np.asarray(coefficients, np.float64), tuple(distributions))
+        keys = random.split(random.key(seed, jax), -(-size // chunk), jax)
+        parts = [np.asarray(_draw(key, arguments, chunk)) for key in keys]
+    return np.concatenate(parts)[:size]
+
+
+def _accuracy(size: int) -> Accuracy:
+    """Return the accuracy of shares of draws, by the inequality of Dvoretzky, Kiefer and Wolfowitz."""
+    return Accuracy(math.sqrt(math.log(2 / (1 - CONFIDENCE)) / (2 * size)), 0.0, CONFIDENCE)
+
+
+def _arguments(
+    coefficients: np.ndarray, distributions: tuple[NoiseDistribution, ...]
+) -> list[tuple[Any, ...]]:
+    """Return the terms for `_draw`, grouped by sampler: coefficients, scales, discreteness."""
+    scales = np.array([distribution.scale for distribution in distributions])
+    discrete = np.array([distribution.is_discrete for distribution in distributions])
+    laplace = np.array([distribution.noise == "laplace" for distribution in distributions])
+    tabled = np.array([distribution.tabled for distribution in distributions])
+    parts: list[tuple[Any, ...]] = []
+    for which in (laplace, ~laplace & ~tabled):
+        parts.append((coefficients[:, which].T, scales[which], discrete[which]))
+    tables = []
+    drawn = {
+        distribution
+        for distribution in distributions
+        if distribution.tabled and isinstance(distribution, DiscreteNoise)
+    }
+    for distribution in sorted(drawn, key=lambda distribution: (distribution.scale, repr(distribution))):
+        which = np.array([each == distribution for each in distributions])
+        tables.append((coefficients[:, which].T, *distribution.table()))
+    return [*parts, *tables]
+
+
+@functools.partial(jit, static_argnums=2)
+def _draw(key: Any, arguments: Any, chunk: int) -> Any:
+    laplace, gaussian, *tables = arguments
+    keys = random.split(key, 3 + len(tables), jax)
+    coefficients, scales, discrete = laplace
+    sizes = [-scales * jnp.log(random.uniforms(k, (chunk, len(scales)), jax)) for k in keys[:2]]
+    sizes = [jnp.where(discrete, jnp.floor(each), each) for each in sizes]
+    result = (sizes[0] - sizes[1]) @ coefficients
+    coefficients, scales, discrete = gaussian
+    values = scales * random.normals(keys[2], (chunk, len(scales)), jax)
+    result += jnp.where(discrete, jnp.rint(values), values) @ coefficients
+    for each, (coefficients, sums, ends) in zip(keys[3:], tables, strict=True):
+        uniforms = random.uniforms(each, (chunk, len(coefficients)), jax)
+        result += ends[jnp.minimum(jnp.searchsorted(sums, uniforms), len(ends) - 1)] @ coefficients
+    return result
+
+
+GAMMA = 1e-8
+_MOVED = 1e-9  # probability that rounding shifts the sum by more than `shift`
+_FOLDED = 0.1
+_POINTS = 1 << 17
+_MOST_POINTS = 1 << 26
+
+
+@dataclasses.dataclass(frozen=True)
+class Convolution:
+    """The plan of a probability calculation.
+
+    Attributes:
+        step: grid step (counts).
+        lengths: length of each group's vector, odd [groups].
+        points: length of the result, odd. It is shorter than the full convolution if the mass further out, at
+            most a tenth of gamma, is folded in.
+        folded: whether that mass is folded in.
+        exact: whether all noise is on the grid, so that nothing is rounded.
+        accuracy: accuracy of the result.
+    """
+
+    step: float
+    lengths: np.ndarray
+    points: int
+    folded: bool
+    exact: bool
+    accuracy: Accuracy
+
+
+def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> Convolution:
+    """Plan the calculation of the distribution of a sum.
+
+    Args:
+        distribution: the sum.
+        step: grid step (counts); the paper uses 1. Default: the lattice of discrete noise if one exists and
+            is not too fine, else a grid of about 131,000 points.
+        gamma: probability that may be cut off.
+
+    Raises:
+        ValueError: step or gamma is not positive.
+    """
+    gamma = checks.number("gamma", gamma, above=0, below=1)
+    terms = distribution.num_terms
+    reaches = (
+        np.array([noise.reach(gamma / terms) for noise in distribution.distributions]) * distribution.sizes
+    )
+    lattice = distribution.lattice()
+    folded = step is None
+    whole = 2 * max(distribution.radius(_FOLDED * gamma), float(reaches.max()))
+    if step is not None:
+        step = checks.number("step", step, above=0)
+    elif lattice is not None and whole / lattice <= 8 * _POINTS:
+        step = lattice
+    else:
+        step = whole / (_POINTS - 4)
+    lengths = np.ceil(2 * reaches / step).astype(np.int64) + 1
+    lengths += 1 - lengths % 2
+    ratio = 0.0 if lattice is None else lattice / step
+    exact = round(ratio) >= 1 and abs(round(ratio) - ratio) <= 1e-9
+    if exact:
+        accuracy = Accuracy(gamma)
+    else:
+        moved = min(0.5 * terms, math.sqrt(0.5 * terms * math.log(2 / _MOVED))) * step
+        if any(noise.is_discrete for noise in distribution.distributions):
+            moved += 0.5 * step  # atoms lie anywhere in a cell, over which its mass is spread evenly
+        accuracy = Accuracy(gamma + _MOVED, moved)
+    points = int(distribution.counts @ (lengths - 1)) + 1
+    window = 2 * math.ceil(0.5 * whole / step) + 1
+    folded = folded and points > window
+    if folded:
+        points = window
+        accuracy = dataclasses.replace(accuracy, mass=accuracy.mass + _FOLDED * gamma)
+    if points > _MOST_POINTS:
+        raise ValueError(
+            f"a step of {step:g} over noise of standard deviation {distribution.stddev:.3g} needs {points:,} "
+            f"points, above the limit of {_MOST_POINTS:,}: take a wider step, or method 'characteristic'."
+        )
+    return Convolution(step, lengths, points, folded, exact, accuracy)
+
+
+def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> LatticeDistribution:
+    """Return the distribution of a sum by probability calculation.
+
+    Args:
+        distribution: the sum.
+        step: as in `plan_convolution`.
+        gamma: as in `plan_convolution`.
+
+    References:
+        Xiao and Xiong 2012, Section 4.3, Algorithm 2, with the lengths of its Lemma 4.3.
+
+    Example:
+        >>> distribution = convolve(NoiseSum([1.0, 0.5], 10.0), gamma=0.01)
+        >>> bool(0.99 <= distribution.masses.sum() <= 1)
+        True
+    """
+    if not distribution.sizes.size:
+        return LatticeDistribution(1.0, np.ones(1), Accuracy(0.0))
+    plan = plan_convolution(distribution, step, gamma)
+    padded = 1 << math.ceil(math.log2(plan.points))
+    product = np.ones(padded // 2 + 1)
+    kept = 1.0
+    for size, noise, count, length in zip(
+        distribution.sizes, distribution.distributions, distribution.counts, plan.lengths, strict=True
+    ):
+        masses = _masses(noise, size, int(length), plan.step)
+        kept *= masses.sum() ** count
+        centred = np.zeros(padded)
+        np.add.at(centred, (np.arange(length) - length // 2) % padded, masses)
+        product *= np.fft.rfft(centred).real ** count
+    circular = np.fft.irfft(product, padded)
+    half = plan.points // 2
+    result = np.maximum(np.concatenate([circular[padded - half :], circular[: half + 1]]), 0.0)
+    lost = float(max(1 - kept, 0.0)) + _FOLDED * gamma * plan.folded + 1e-12
+    accuracy = dataclasses.replace(plan.accuracy, mass=lost if plan.exact else lost + _MOVED)
+    return LatticeDistribution(plan.step, result, accuracy, cells=not plan.exact)
+
+
+def _masses(noise: NoiseDistribution, size: float, length: int, step: float) -> np.ndarray:
+    """Return the masses of size x noise on the grid [length], each over one step around its point."""
+    half = length // 2
+    edges = (np.arange(half + 1) + 0.5) * (step / size)
+    if noise.is_discrete:
+        edges = np.ceil(edges - 1e-9) - 1  # an atom on an edge belongs to the outer cell: symmetric
+    tails = noise.above(edges)
+    masses = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])
+    return np.concatenate([masses[:0:-1], masses])
+
 
 METHODS: dict[str, Callable[..., SumDistribution]] = {
     "auto": invert,
     "characteristic": invert,
-    "convolution": convolution.convolve,
-    "monte-carlo": monte_carlo.simulate,
+    "convolution": convolve,
+    "monte-carlo": simulate,
 }
 _ENDS = 1e-7  # of a lattice step: keeps a true answer at an end inside in spite of rounding
 
@@ -205,7 +481,7 @@ class JointInference:
         """Return intervals [targets, 2] that jointly contain all true answers with a probability (counts).
 
         All have the same width in standard deviations of their own error. The error of the draws is taken
-        into account: the level is reached with confidence `monte_carlo.CONFIDENCE` over the draws.
+        into account: the level is reached with confidence `CONFIDENCE` over the draws.
 
         Raises:
             ValueError: the level is outside (0, 1), or too close to 1 for this number of draws.

@@ -18,11 +18,10 @@ import scipy
 from pgmjax._internal import checks, device
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax._internal.migration import Named
-from pgmjax.history.estimable import is_estimable
 from pgmjax.history.history import History, as_history
 from pgmjax.history.kernel.system import Answers, NoiseCovariance, System
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Rows
+from pgmjax.history.rows import Rows, is_estimable
 
 RANK_CUT = 1e-10
 """Eigenvalues below this share of the largest are treated as zero."""

@@ -27,8 +27,7 @@ from pgmjax.estimation.region_fit import fit_local
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History, as_history
 from pgmjax.history.kernel.inner_products import squared_norms
-from pgmjax.history.max_entropy.ascent import AscentSearch, Newton, Rough, ascend
-from pgmjax.history.max_entropy.chains import Chains, draw
+from pgmjax.history.max_entropy.ascent import AscentSearch, Chains, Newton, Rough, ascend, draw
 from pgmjax.history.max_entropy.dual import Dual, FeatureCliques, Features, penalty_of
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles

@@ -14,8 +14,7 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.consistent import ConsistentAnswers, consistent_answers
 from pgmjax.history.history import History

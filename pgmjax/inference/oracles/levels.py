@@ -8,7 +8,7 @@ marginals of separators are normalised, and no table is divided by another, so f
 on long chains.
 
 A step of a scan processes some nodes of every class at once. The axes of tables are [width, above, both,
-below, neither], named after the nodes that share their variables; see `inference.plan.level_tree`.
+below, neither], named after the nodes that share their variables; see `inference.plan.levels`.
 
 References:
     Koller and Friedman, Probabilistic Graphical Models (2009), chapter 10.

@@ -2,7 +2,7 @@
 
 - `structure`: a model without names. `junction_tree`: elimination orders and their junction trees.
 - `path`: a contraction and its cost. `contraction` plans one; `slicing` makes it fit in memory.
-- `level_tree` and `levels`: many small cliques as one small program. `regions`: approximate inference.
+- `levels`: many small cliques as one small program. `regions`: approximate inference.
 - `forecast`: time, memory, and errors if it is exceeded. `growth`: the cost of one more clique.
 - `triangulation`: cliques chosen in turn while the model stays within a number of cells.
 """

@@ -18,7 +18,7 @@ import dataclasses
 import functools
 
 from pgmjax._internal import device
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax._internal.memory import available_bytes, readable_bytes, scientific
 
 ORACLE_COPIES = 3  # of the potentials, in a call: as given, on the device, and marginals

@@ -1,24 +1,447 @@
-"""Message passing by levels as index maps: one small program for any number of cliques.
+"""Message passing by levels: level trees, and their arrangement as integer maps for one small program.
+
+Level trees are junction trees with nodes of uniform structure, grouped into a few shapes and scheduled.
+
+A node has one separator above, one below and at most one measured clique, so that message passing is one
+small program that runs for every node. A junction tree is brought into this form (`build`) by three
+transformations, none of which changes the distribution:
+
+- The tree is rooted at its centre, at a separator that is reduced to one variable step by step, so that
+  sweeps are short and no node near the root has an unusual shape.
+- A node whose children have different separators gets *lifts*: nodes without a potential that extend
+  messages over a smaller separator to a larger one.
+- If more children share a separator than a node can receive messages, *adders* combine some of them.
+
+Other measured cliques assigned to the same node become separate children.
+
+`classify` pads the nodes to a few shapes. The variables of a node are divided into four groups: shared with
+the parent only, with parent and children, with the children only, with neither. Its table has one axis for
+each group. Messages then need no transposing: the message to the parent sums out the last two axes, the
+message to the children the first and the last. Nodes of similar shape form a class and are padded to its
+shape, so the number of compiled operations depends only on the number of classes.
+
+`schedule` assigns nodes to steps, by a list schedule with a fixed width for each class.
 
 The nodes of a level tree are padded to a few classes and assigned to steps. The rest of the structure is
 stored as integer maps: the position in the flat vector of potentials of each cell of each node's table, the
 positions of a node's incoming messages among those sent so far, and the position of each clique's cells in
 the result. A compiled program depends only on `LevelSizes`; the maps are its arguments.
+
+References:
+    Hu, Parallel sequencing and assembly line problems (1961): highest level first.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import heapq
+import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmjax.inference.plan import level_tree
+from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError, device_rates
-from pgmjax.inference.plan.level_tree import Groups, Shape, round_up
-from pgmjax.inference.plan.structure import Structure
+from pgmjax.inference.plan.structure import Structure, Variables
+
+Separator = frozenset[int]
+NOTHING: Separator = frozenset()
+Shape = tuple[int, int, int, int]
+Groups = tuple[Variables, Variables, Variables, Variables]
+
+MOST_CLASSES = 4
+# The cost of an additional class per step, as the number of cells that could be computed in the same time,
+# and the relative amount of padding accepted to save a class.
+CELLS_A_STEP = 4000
+PADDING = 0.5
+
+
+@dataclasses.dataclass
+class Node:
+    """One node of the tree.
+
+    Attributes:
+        variables: variables of its table.
+        above: variables shared with the parent.
+        parent: index of the parent, -1 for a root.
+        clique: index of the measured clique that is its potential, -1 for none.
+        below: variables shared with its children, the same for all of them.
+        children: indices of its children.
+    """
+
+    variables: Variables
+    above: Separator
+    parent: int
+    clique: int = -1
+    below: Separator = NOTHING
+    children: list[int] = dataclasses.field(default_factory=list)
+
+    @property
+    def is_adder(self) -> bool:
+        """True if it only adds messages over one separator."""
+        return self.clique < 0 and self.above == self.below and len(self.variables) == len(self.above)
+
+
+@dataclasses.dataclass(frozen=True)
+class LevelTree:
+    """A rooted forest of `Node`.
+
+    Attributes:
+        structure: the model.
+        nodes: in no particular order.
+        fan_in: maximum number of children of a node.
+    """
+
+    structure: Structure
+    nodes: list[Node]
+    fan_in: int
+
+    def heights(self) -> list[int]:
+        """Number of edges of the longest path from each node down to a leaf."""
+        heights = [0] * len(self.nodes)
+        for i in reversed(_downwards(self.nodes)):
+            parent = self.nodes[i].parent
+            if parent >= 0:
+                heights[parent] = max(heights[parent], heights[i] + 1)
+        return heights
+
+
+def build(structure: Structure) -> LevelTree:
+    """Make the level tree of a structure."""
+    tree = junction_tree.build(structure)
+    nodes = _rooted(structure, tree)
+    _attach_measured(nodes, structure, tree.home)
+    for i in _downwards(_linked(nodes)):
+        node = nodes[i]
+        # if the parent shares the separator with its own parent, attach the node there
+        while node.parent >= 0 and node.above <= nodes[node.parent].above:
+            node.parent = nodes[node.parent].parent
+    _linked(nodes)
+    for i in range(len(nodes)):
+        _lift(structure, nodes, i)
+    level_tree = LevelTree(structure, nodes, _fan_in(nodes))
+    heights = level_tree.heights()
+    for i in _downwards(nodes):
+        _add_up(nodes, heights, i, level_tree.fan_in)
+    return level_tree
+
+
+def _rooted(structure: Structure, tree: junction_tree.JunctionTree) -> list[Node]:
+    """Nodes of the rooted tree: tree cliques first, by their index, then the nodes above them."""
+    members = [frozenset(c) for c in tree.cliques]
+    nodes = [Node(clique, NOTHING, -1) for clique in tree.cliques]
+    for first in (i for i, j in enumerate(tree.parent) if j < 0):
+        path = _longest_path(tree, first)
+        middle = len(path) // 2
+        ends = path[middle - 1 : middle + 1] if len(path) > 1 else path
+        if len(ends) == 2:
+            shared = members[ends[0]] & members[ends[1]]
+        else:
+            ordered = sorted(tree.cliques[first], key=lambda v: (structure.sizes[v], v))
+            shared = frozenset(ordered[:-1])
+        root = _peel(structure, nodes, shared)
+        entered = [(end, root, shared) for end in ends]
+        came = set(ends)
+        while entered:
+            i, parent, above = entered.pop()
+            nodes[i].parent, nodes[i].above = parent, above
+            for j in tree.around[i]:
+                if j not in came:
+                    came.add(j)
+                    entered.append((j, i, members[i] & members[j]))
+    return nodes
+
+
+def _longest_path(tree: junction_tree.JunctionTree, first: int) -> list[int]:
+    """A longest path of the component of a tree clique, between two that are farthest from each other."""
+    end = list(tree.walk(first))[-1]
+    came = tree.walk(end)
+    other = list(came)[-1]
+    path = [other]
+    while came[path[-1]] >= 0:
+        path.append(came[path[-1]])
+    return path
+
+
+def _peel(structure: Structure, nodes: list[Node], shared: Separator) -> int:
+    """Add nodes over one variable, two variables, and so on up to all of `shared`; return the last index."""
+    above, parent = NOTHING, -1
+    for v in sorted(shared, key=lambda v: (structure.sizes[v], v)):
+        nodes.append(Node((*sorted(above), v), above, parent))
+        parent, above = len(nodes) - 1, above | {v}
+    return parent
+
+
+def _attach_measured(nodes: list[Node], structure: Structure, home: Sequence[int]) -> None:
+    for number, (clique, at) in enumerate(zip(structure.cliques, home, strict=True)):
+        if nodes[at].clique < 0 and len(clique) == len(nodes[at].variables):
+            nodes[at].clique = number
+            nodes[at].variables = clique
+        else:
+            nodes.append(Node(clique, frozenset(clique), at, number))
+
+
+def _linked(nodes: list[Node]) -> list[Node]:
+    """Set the children of all nodes from their parents."""
+    for node in nodes:
+        node.children = []
+    for i, node in enumerate(nodes):
+        if node.parent >= 0:
+            nodes[node.parent].children.append(i)
+    return nodes
+
+
+def _downwards(nodes: list[Node]) -> list[int]:
+    order = [i for i, node in enumerate(nodes) if node.parent < 0]
+    for i in order:  # grows during iteration
+        order.extend(nodes[i].children)
+    return order
+
+
+def _insert(nodes: list[Node], parent: int, above: Separator, below: Separator, children: list[int]) -> int:
+    """Insert a node without a potential between a parent and some of its children."""
+    nodes.append(Node(tuple(sorted(above)), above, parent, -1, below, children))
+    for child in children:
+        nodes[child].parent = len(nodes) - 1
+    return len(nodes) - 1
+
+
+def _lift(structure: Structure, nodes: list[Node], i: int) -> None:
+    """Bring all children of a node to one separator, by joining the smallest unions first."""
+    groups: dict[Separator, list[int]] = {}
+    for child in nodes[i].children:
+        groups.setdefault(nodes[child].above, []).append(child)
+    pairs = [
+        (structure.cells(a | b), sorted(a), sorted(b), a, b) for a, b in itertools.combinations(groups, 2)
+    ]
+    heapq.heapify(pairs)
+    while len(groups) > 1:
+        *_, a, b = heapq.heappop(pairs)
+        if a not in groups or b not in groups:
+            continue
+        union, joined = a | b, []
+        for part in (a, b):
+            children = groups.pop(part)
+            joined += children if part == union else [_insert(nodes, i, union, part, children)]
+        joined += groups.pop(union, [])
+        for other in groups:
+            entry = (structure.cells(union | other), sorted(union), sorted(other), union, other)
+            heapq.heappush(pairs, entry)
+        groups[union] = joined
+    for separator, children in groups.items():
+        nodes[i].below, nodes[i].children = separator, children
+
+
+def _fan_in(nodes: list[Node]) -> int:
+    """Return the number of messages a node receives: the smallest that keeps adders rare."""
+    counts = [len(node.children) for node in nodes]
+    if max(counts, default=0) <= 1:
+        return 1
+    for fan_in in (2, 4):
+        if sum(-(-(n - fan_in) // (fan_in - 1)) for n in counts if n > fan_in) * 16 <= len(nodes):
+            return fan_in
+    return 8
+
+
+def _add_up(nodes: list[Node], heights: list[int], i: int, fan_in: int) -> None:
+    """Combine the lowest children by adders until there are no more than `fan_in`."""
+    queue = [(heights[child], child) for child in nodes[i].children]
+    if len(queue) <= fan_in:
+        return
+    heapq.heapify(queue)
+    below = nodes[i].below
+    while len(queue) > fan_in:
+        taken = [heapq.heappop(queue) for _ in range(min(fan_in, len(queue) - fan_in + 1))]
+        adder = _insert(nodes, i, below, below, [child for _, child in taken])
+        heights.append(taken[-1][0] + 1)
+        heapq.heappush(queue, (heights[adder], adder))
+    nodes[i].children = [child for _, child in queue]
+
+
+@dataclasses.dataclass(frozen=True)
+class Classes:
+    """The class of each node.
+
+    Attributes:
+        groups: variables of each node by axis; those of an adder may be on two axes.
+        of: index of the class of each node.
+        shapes: padded shape of each class.
+    """
+
+    groups: list[Groups]
+    of: list[int]
+    shapes: tuple[Shape, ...]
+
+
+def round_up(number: int, steps: int = 4) -> int:
+    """The smallest number of the form (steps + k) 2^j, 0 <= k < steps, that is not below `number`.
+
+    Example:
+        >>> [round_up(n) for n in (3, 9, 11, 100)]
+        [3, 10, 12, 112]
+    """
+    unit = 1
+    while number > 2 * steps * unit:
+        unit *= 2
+    return -(-number // unit) * unit
+
+
+def classify(tree: LevelTree) -> Classes:
+    """Group the variables of every node into axes, and the nodes into classes."""
+    groups = [_groups(node) for node in tree.nodes]
+    shapes = [_shape(tree.structure, g) for g in groups]
+    counts = Counter(shapes)
+    depth = max(tree.heights(), default=0) + 1
+    plain = Counter(shape for shape, node in zip(shapes, tree.nodes, strict=True) if not node.is_adder)
+    for i, node in enumerate(tree.nodes):
+        if node.is_adder:
+            doubled = (*groups[i][1:2], (), *groups[i][1:2], ())
+            wide = _shape(tree.structure, doubled)
+            if _fits_any(wide, plain) and not _fits_any(shapes[i], plain):
+                counts[shapes[i]] -= 1
+                counts[wide] += 1
+                groups[i], shapes[i] = doubled, wide
+    merged = _merge([(s, n) for s, n in sorted(counts.items()) if n], depth)
+    number = {shape: k for k, (_, members) in enumerate(merged) for shape in members}
+    return Classes(groups, [number[s] for s in shapes], tuple(padded for padded, _ in merged))
+
+
+def _groups(node: Node) -> Groups:
+    if not node.children:  # a leaf may put shared variables on either axis: as most inner nodes do
+        shared = tuple(v for v in node.variables if v in node.above)
+        return shared[:1], shared[1:], tuple(v for v in node.variables if v not in node.above), ()
+    above, below = node.above, node.below
+    return (
+        tuple(v for v in node.variables if v in above and v not in below),
+        tuple(v for v in node.variables if v in above and v in below),
+        tuple(v for v in node.variables if v not in above and v in below),
+        tuple(v for v in node.variables if v not in above and v not in below),
+    )
+
+
+def _shape(structure: Structure, groups: Sequence[Variables]) -> Shape:
+    a, b, c, d = (structure.cells(group) for group in groups)
+    return a, b, c, d
+
+
+def _fits_any(shape: Shape, others: Counter[Shape]) -> bool:
+    return any(all(s <= o for s, o in zip(shape, other, strict=True)) for other in others)
+
+
+def _merge(counts: list[tuple[Shape, int]], depth: int) -> list[tuple[Shape, list[Shape]]]:
+    """Merge shapes as long as that adds little padding, or while there are too many."""
+    members = [[shape] for shape, _ in counts]
+    # floats, as products of unions may overflow int64
+    shapes = np.array([shape for shape, _ in counts], dtype=np.float64).reshape(-1, 4)
+    number = np.array([n for _, n in counts], dtype=np.float64)
+    shapes, number, members = _coarse(shapes, number, members)
+    while len(members) > 1:
+        union = np.maximum(shapes[:, None], shapes[None])
+        own = number * shapes.prod(-1)
+        added = union.prod(-1) * (number[:, None] + number[None]) - own[:, None] - own[None]
+        added[np.tril_indices(len(members))] = np.inf
+        i, j = np.unravel_index(np.argmin(added), added.shape)
+        if len(members) <= MOST_CLASSES and added[i, j] > CELLS_A_STEP * depth + PADDING * own.sum():
+            break
+        shapes[i], number[i] = union[i, j], number[i] + number[j]
+        members[i] = members[i] + members[j]
+        shapes, number = np.delete(shapes, j, 0), np.delete(number, j)
+        del members[j]
+    return [(_padded(own), own) for own in members]
+
+
+def _coarse(
+    shapes: np.ndarray, number: np.ndarray, members: list[list[Shape]], most: int = 64
+) -> tuple[np.ndarray, np.ndarray, list[list[Shape]]]:
+    """Join shapes with similar axes until there are few enough to compare all pairs."""
+    octave = 0.5
+    while len(shapes) > most:
+        keys: dict[tuple[int, ...], list[int]] = {}
+        for i, shape in enumerate(shapes):
+            keys.setdefault(tuple(math.ceil(math.log2(s) / octave) for s in shape), []).append(i)
+        joined = list(keys.values())
+        shapes = np.array([shapes[rows].max(0) for rows in joined])
+        number = np.array([number[rows].sum() for rows in joined])
+        members = [[shape for row in rows for shape in members[row]] for rows in joined]
+        octave *= 2
+    return shapes, number, members
+
+
+def _padded(members: list[Shape]) -> Shape:
+    """The smallest shape that contains all; rounded up if they differ, so that similar models agree."""
+    if len(members) == 1:
+        return members[0]
+    a, b, c, d = (round_up(max(axis)) for axis in zip(*members, strict=True))
+    return a, b, c, d
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """The step and place of each node.
+
+    Attributes:
+        steps: number of steps of a sweep, rounded up.
+        widths: number of nodes per step of each class.
+        step: step of each node in the upward sweep; children are in earlier steps.
+        place: place of each node among those of its class in the step.
+    """
+
+    steps: int
+    widths: tuple[int, ...]
+    step: list[int]
+    place: list[int]
+
+
+def schedule(tree: LevelTree, classes: Classes) -> Schedule:
+    """Choose widths and steps of least cost, and place every node."""
+    heights = tree.heights()
+    depth = round_up(max(heights, default=0) + 1)
+    counts = [classes.of.count(k) for k in range(len(classes.shapes))]
+    cells = [a * b * c * d for a, b, c, d in classes.shapes]
+    best: tuple[float, Schedule] | None = None
+    tried = set()
+    for stretch in (1.0, 1.25, 1.5, 2.0):
+        target = round_up(int(depth * stretch))
+        widths = tuple(round_up(-(-round_up(n) // target)) for n in counts)
+        if widths in tried:
+            continue
+        tried.add(widths)
+        found = _place(tree, classes, heights, widths)
+        a_step = sum(w * n for w, n in zip(widths, cells, strict=True)) + CELLS_A_STEP * (1 + len(cells))
+        cost = found.steps * a_step
+        if best is None or cost < best[0]:
+            best = cost, found
+    assert best is not None
+    return best[1]
+
+
+def _place(tree: LevelTree, classes: Classes, heights: list[int], widths: tuple[int, ...]) -> Schedule:
+    """Place nodes from the roots down, those with the longest path below them first."""
+    nodes, of = tree.nodes, classes.of
+    ready: list[list[tuple[int, int]]] = [[] for _ in widths]
+    for i, node in enumerate(nodes):
+        if node.parent < 0:
+            heapq.heappush(ready[of[i]], (-heights[i], i))
+    step, place = [0] * len(nodes), [0] * len(nodes)
+    now, left = 0, len(nodes)
+    while left:
+        taken = [
+            [heapq.heappop(queue)[1] for _ in range(min(width, len(queue)))]
+            for queue, width in zip(ready, widths, strict=True)
+        ]
+        for some in taken:
+            left -= len(some)
+            for at, i in enumerate(some):
+                step[i], place[i] = now, at
+                for child in nodes[i].children:
+                    heapq.heappush(ready[of[child]], (-heights[child], child))
+        now += 1
+    steps = round_up(now)
+    return Schedule(steps, widths, [steps - 1 - s for s in step], place)
+
 
 # Entries of the map from the flat vector to the tables that are not positions.
 IMPOSSIBLE, NEUTRAL = -1, -2
@@ -87,9 +510,9 @@ class LevelMaps(NamedTuple):
 class Arrangement:
     """A level tree with its classes and schedule, without index maps."""
 
-    tree: level_tree.LevelTree
-    classes: level_tree.Classes
-    schedule: level_tree.Schedule
+    tree: LevelTree
+    classes: Classes
+    schedule: Schedule
     sizes: LevelSizes
 
     @property
@@ -128,18 +551,18 @@ def arrange(structure: Structure) -> Arrangement:
     Raises:
         ModelTooLargeError: the tables have at least 2**40 cells, far beyond any memory.
     """
-    tree = level_tree.build(structure)
+    tree = build(structure)
     cells = sum(structure.cells(node.variables) for node in tree.nodes)
     if cells >= FAR_TOO_MANY:
         raise ModelTooLargeError(
             f"levels over these cliques have {float(cells):.1e} cells: measure fewer or smaller cliques that "
             "overlap less."
         )
-    classes = level_tree.classify(tree)
-    schedule = level_tree.schedule(tree, classes)
+    classes = classify(tree)
+    chosen = schedule(tree, classes)
     length = round_up(max(1, structure.length))
-    sizes = LevelSizes(schedule.steps, tree.fan_in, classes.shapes, schedule.widths, length)
-    return Arrangement(tree, classes, schedule, sizes)
+    sizes = LevelSizes(chosen.steps, tree.fan_in, classes.shapes, chosen.widths, length)
+    return Arrangement(tree, classes, chosen, sizes)
 
 
 def index_maps(arrangement: Arrangement) -> LevelMaps:
@@ -192,7 +615,7 @@ class _Writer:
         for i, k in enumerate(self.of):
             self.members[k].append(i)
 
-    def _bases(self, schedule: level_tree.Schedule, a_step: int, axis: int) -> list[int]:
+    def _bases(self, schedule: Schedule, a_step: int, axis: int) -> list[int]:
         """Return the start of each node's message, which is over axes `axis` and `axis + 1`."""
         each = [shape[axis] * shape[axis + 1] for shape in self.sizes.shapes]
         first = [0, *np.cumsum([w * n for w, n in zip(self.sizes.widths, each, strict=True)]).tolist()]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.privacy.accounting.events import Event, GaussianEvent, LaplaceEvent, check_relation
 from pgmjax.privacy.accounting.renyi import epsilon_at

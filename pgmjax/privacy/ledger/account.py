@@ -14,8 +14,7 @@ from typing import Any
 from pgmjax._internal import checks
 from pgmjax.data.definition import OpenDefinition, TableDefinition, instead_of_drop
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit, change
+from pgmjax.data.relation import Relation, Unit, change
 from pgmjax.privacy.exact import as_text, chosen_delta, exact, exact_delta, exact_epsilon
 from pgmjax.privacy.ledger.database import keeps_figures
 from pgmjax.privacy.ledger.meter import Meter

@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 
-from pgmjax._internal.errors import Error
+from pgmjax._internal.checks import Error
 
 
 class LedgerError(Error, RuntimeError):

@@ -20,8 +20,7 @@ from pgmjax._internal import checks, files
 from pgmjax.data import fingerprint
 from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.data.unit import Unit
+from pgmjax.data.relation import Relation, Unit
 from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain, database, verify

@@ -35,7 +35,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import integers
-from pgmjax.queries.block import FrozenArray
+from pgmjax.queries.blocks import FrozenArray
 from pgmjax.queries.query import Query
 
 LIMIT = 2**53

@@ -33,7 +33,7 @@ from pgmjax.privacy.scores.base import (
 )
 from pgmjax.privacy.sensitivity import check_measurable
 from pgmjax.queries import integers
-from pgmjax.queries.block import FrozenArray
+from pgmjax.queries.blocks import FrozenArray
 from pgmjax.queries.query import Query
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmjax.history.bayes import convolution, monte_carlo
+from pgmjax.history.bayes import inference
 from pgmjax.history.bayes.distribution import FourierDistribution, invert
 from pgmjax.history.bayes.inference import distribution_of
 from pgmjax.history.bayes.noise_sum import NoiseSum
@@ -107,18 +107,18 @@ def test_gaussian_sums_have_a_closed_form():
 
 
 def test_the_papers_probability_calculation():
-    plan = convolution.plan_convolution(PAPER, 1.0, 0.01)
+    plan = inference.plan_convolution(PAPER, 1.0, 0.01)
     lengths = np.repeat(plan.lengths, PAPER.counts)
     order = np.argsort(-np.abs(A) * B, kind="stable")
     assert lengths.tolist() == np.array([129, 51, 11, 69, 69, 141, 39, 33])[order].tolist()
-    distribution = convolution.convolve(PAPER, 1.0, 0.01)
+    distribution = inference.convolve(PAPER, 1.0, 0.01)
     assert len(distribution.masses) == 535
     lost = 1 - distribution.masses.sum()
     assert lost == pytest.approx(0.00735, abs=5e-6) and lost <= 0.01 and distribution.accuracy.mass >= lost
     central = np.cumsum(np.concatenate([[distribution.masses[267]], 2 * distribution.masses[268:]]))
     assert int(np.argmax(central >= 0.95)) == 48
-    variance = (np.arange(-267, 268) ** 2) @ convolution.convolve(PAPER, 1.0, 1e-9).masses[
-        len(convolution.convolve(PAPER, 1.0, 1e-9).masses) // 2 - 267 :
+    variance = (np.arange(-267, 268) ** 2) @ inference.convolve(PAPER, 1.0, 1e-9).masses[
+        len(inference.convolve(PAPER, 1.0, 1e-9).masses) // 2 - 267 :
     ][:535]
     assert variance == pytest.approx(554.450036 + 8 / 12, abs=0.05)  # the rounding the paper leaves out
 
@@ -126,7 +126,7 @@ def test_the_papers_probability_calculation():
 @pytest.mark.parametrize("gamma", [0.1, 1e-3, 1e-6])
 def test_probability_calculation_loses_at_most_gamma_and_says_how_much(gamma):
     for total in (PAPER, NoiseSum([1.0] * 9, 10.0)):
-        distribution = convolution.convolve(total, 1.0, gamma)
+        distribution = inference.convolve(total, 1.0, gamma)
         assert 0 <= 1 - distribution.masses.sum() <= min(gamma, distribution.accuracy.mass)
 
 
@@ -184,7 +184,7 @@ def test_monte_carlo_error_falls_as_one_over_the_root_of_draws():
     truth = np.array([exact.between(-np.inf, end) for end in ends])
     errors = []
     for size in (2_000, 32_000):
-        drawn = [monte_carlo.simulate(PAPER, size, seed) for seed in range(4)]
+        drawn = [inference.simulate(PAPER, size, seed) for seed in range(4)]
         shares = np.array([[each.between(-np.inf, end) for end in ends] for each in drawn])
         assert np.abs(shares - truth).max() < drawn[0].accuracy.mass
         errors.append(np.sqrt(((shares - truth) ** 2).mean()))
@@ -202,7 +202,7 @@ def test_monte_carlo_error_falls_as_one_over_the_root_of_draws():
     ],
 )
 def test_draws_have_the_distribution(noise):
-    draws = monte_carlo.draw_sums(np.ones((1, 1)), [noise], 100_000, seed=3)[:, 0]
+    draws = inference.draw_sums(np.ones((1, 1)), [noise], 100_000, seed=3)[:, 0]
     assert draws.mean() == pytest.approx(0, abs=4 * noise.stddev / np.sqrt(1e5))
     assert draws.var() == pytest.approx(noise.variance, rel=0.04)
     if not isinstance(noise, Laplace):
@@ -213,9 +213,7 @@ def test_draws_have_the_distribution(noise):
 
 
 def test_draws_repeat_with_their_seed_and_are_as_many_as_asked():
-    first, again, other = (
-        monte_carlo.draw_sums(np.ones((2, 3)), [Laplace(1.0)] * 3, 7, s) for s in (1, 1, 2)
-    )
+    first, again, other = (inference.draw_sums(np.ones((2, 3)), [Laplace(1.0)] * 3, 7, s) for s in (1, 1, 2))
     assert first.shape == (7, 2) and (first == again).all() and (first != other).any()
 
 
@@ -253,7 +251,7 @@ def test_probability_calculation_off_the_lattice_reaches_its_level(size, step):
     one, two = DiscreteLaplace(1.0), DiscreteLaplace(0.5)
     ends = np.arange(-40, 41)
     for coefficients, distributions in (([1.0], [one]), ([1.0, size], [one, two])):
-        distribution = convolution.convolve(NoiseSum(coefficients, distributions), step=step)
+        distribution = inference.convolve(NoiseSum(coefficients, distributions), step=step)
         assert distribution.cells
         values, masses = np.abs(ends).astype(float), one.probabilities(ends)
         if len(distributions) == 2:
@@ -269,10 +267,10 @@ def test_probability_calculation_off_the_lattice_reaches_its_level(size, step):
 
 
 def test_a_lattice_far_finer_than_the_step_is_no_lattice():
-    plan = convolution.plan_convolution(NoiseSum([1, 0.7, 1e-10], 1.0), step=1.0)
+    plan = inference.plan_convolution(NoiseSum([1, 0.7, 1e-10], 1.0), step=1.0)
     assert not plan.exact and plan.accuracy.shift > 0
-    assert not convolution.plan_convolution(NoiseSum([1, 0.7], 1.0), step=1.0).exact
-    assert convolution.plan_convolution(NoiseSum([1, 0.7], 1.0), step=0.1).exact
+    assert not inference.plan_convolution(NoiseSum([1, 0.7], 1.0), step=1.0).exact
+    assert inference.plan_convolution(NoiseSum([1, 0.7], 1.0), step=0.1).exact
 
 
 def test_simulated_half_widths_hold_their_level():
@@ -282,9 +280,9 @@ def test_simulated_half_widths_hold_their_level():
         held = [
             exact.between(-width, width) >= 0.9 - 1e-9
             for width in (
-                monte_carlo.simulate(distribution, 10_000, seed).half_width(0.9) for seed in range(200)
+                inference.simulate(distribution, 10_000, seed).half_width(0.9) for seed in range(200)
             )
         ]
         assert np.mean(held) >= 0.98
     with pytest.raises(ValueError, match="closer to 1 than this distribution is computed"):
-        monte_carlo.simulate(PAPER, 1000).half_width(0.9999)
+        inference.simulate(PAPER, 1000).half_width(0.9999)

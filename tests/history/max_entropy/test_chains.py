@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.history.max_entropy.chains import Chains, draw
+from pgmjax.history.max_entropy.ascent import Chains, draw
 from pgmjax.model.graphical import GraphicalModel
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "free": 2})

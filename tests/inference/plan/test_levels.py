@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pgmjax.inference.plan import level_tree, levels
-from pgmjax.inference.plan.level_tree import round_up
+from pgmjax.inference.plan import levels
+from pgmjax.inference.plan.levels import round_up
 from pgmjax.inference.plan.structure import Structure
 from tests.models import STRUCTURES
 
@@ -16,7 +16,7 @@ def chain(variables, size=10):
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_nodes_share_with_parent_and_children_what_they_say(name):
     structure = Structure(*STRUCTURES[name])
-    tree = level_tree.build(structure)
+    tree = levels.build(structure)
     assert sorted(n.clique for n in tree.nodes if n.clique >= 0) == list(range(len(structure.cliques)))
     for node in tree.nodes:
         above = set(tree.nodes[node.parent].variables) if node.parent >= 0 else set()
@@ -31,7 +31,7 @@ def test_nodes_share_with_parent_and_children_what_they_say(name):
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_a_variable_stands_in_one_connected_part(name):
     """Running intersection: below the topmost node of a variable, no node without it has it again."""
-    tree = level_tree.build(Structure(*STRUCTURES[name]))
+    tree = levels.build(Structure(*STRUCTURES[name]))
     for v in range(len(STRUCTURES[name][0])):
         tops = [n for n in tree.nodes if v in n.variables and v not in n.above]
         assert len(tops) == 1
