@@ -35,8 +35,7 @@ from pgmjax.release import folder as release_folder
 from pgmjax.release.analysis import Answer
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
-from pgmjax.release.run_folder import OtherRun, RunFolder
-from pgmjax.release.unfinished import UnfinishedRun
+from pgmjax.release.run_folder import OtherRun, RunFolder, UnfinishedRun
 
 _ONE_FIT = threading.Lock()
 

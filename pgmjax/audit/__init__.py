@@ -29,7 +29,7 @@ from pgmjax.audit.exact import (
     selection_epsilon,
 )
 from pgmjax.audit.goodness import Goodness, categorical_fit, goodness_of_fit, two_sample
-from pgmjax.audit.mechanism import AuditCase, replay_mechanism
+from pgmjax.audit.mechanism import AuditCase, neighbours, replay_mechanism
 from pgmjax.audit.primitives import AuditFailure, Repetition, repeated
 from pgmjax.audit.processes import ProcessCase, audit_processes, replay_process
 from pgmjax.audit.replay import (
@@ -44,7 +44,6 @@ from pgmjax.audit.replay import (
 from pgmjax.audit.report import MechanismAudit, as_table, audit_mechanism, audit_primitives
 from pgmjax.audit.search import LargestLoss, largest_loss
 from pgmjax.audit.smoke import NoMeasurementsError, lower_bound
-from pgmjax.audit.tables import neighbours
 from pgmjax.privacy.tape import NonInterferenceError, Tape
 
 __all__ = [

@@ -19,9 +19,8 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax.audit.claims import loss
-from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase
+from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase, made_up
 from pgmjax.audit.replay import check_outcome
-from pgmjax.audit.tables import made_up
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation, Unit

@@ -35,9 +35,8 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.gate import holder_log
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.release import folder as release_folder
-from pgmjax.release.run_folder import NotKept
+from pgmjax.release.run_folder import NotKept, UnfinishedRun
 from pgmjax.release.statement import of_epsilon
-from pgmjax.release.unfinished import UnfinishedRun
 
 _MOST_VALUES = 50_000_000  # of a plain file
 _GIVE = "Give the files that respondents sent."

@@ -18,7 +18,6 @@ from pgmjax.data import files, fingerprint
 from pgmjax.data.bounding import BoundedSource, UnitRecords, records_of
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
-from pgmjax.data.csv_layout import positions_of
 from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.encoding import Encoded
@@ -38,6 +37,7 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
+from pgmjax.data.text_file import positions_of
 
 
 class Dataset(Named):

@@ -1,7 +1,7 @@
 """Tables in files of any size, read as batches of codes: CSV and Parquet through DuckDB, and NumPy files.
 
 Text files are read as text and encoded according to each attribute's kind. Where their columns stand is found
-by `csv_layout` from the domain's names and the form of the first lines. Text that DuckDB does not read as it
+by `text_file` from the domain's names and the form of the first lines. Text that DuckDB does not read as it
 is (in another encoding than UTF-8, below a title, with line ends of several kinds), and the first sheet of an
 Excel file, are copied as UTF-8 text for the time of a scan, to a file without a name. Nothing else is written
 to disk. Of the reader's messages the reason and the line are passed on, as the rest may quote a record. NumPy
@@ -25,7 +25,6 @@ from pgmjax._internal.files import mapped
 from pgmjax.data import fingerprint, withheld
 from pgmjax.data.arrow import check_type, encode_array
 from pgmjax.data.bounding import UnitRecords, check_type_of_unit, units_of
-from pgmjax.data.csv_layout import CsvLayout, find_columns, names_of, positions_of
 from pgmjax.data.definition import TableDefinition, coder_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder
@@ -39,7 +38,17 @@ from pgmjax.data.sources import (
     weight_coder,
     without_rows_outside,
 )
-from pgmjax.data.text_file import EXCEL, TextFile, table_file, with_one_line_end, without_lines
+from pgmjax.data.text_file import (
+    EXCEL,
+    CsvLayout,
+    TextFile,
+    find_columns,
+    names_of,
+    positions_of,
+    table_file,
+    with_one_line_end,
+    without_lines,
+)
 from pgmjax.data.value import sql_key_of_text
 
 _Result = TypeVar("_Result")

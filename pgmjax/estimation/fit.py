@@ -27,9 +27,15 @@ from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss, Tilted
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull, with_first_smoothing
-from pgmjax.estimation.solvers import certificate, newton
-from pgmjax.estimation.solvers.certificate import CertificateRequest
-from pgmjax.estimation.solvers.loop import FitSteps, Solution, Watch, run_single, solve_steps
+from pgmjax.estimation.solvers import loop, newton
+from pgmjax.estimation.solvers.loop import (
+    CertificateRequest,
+    FitSteps,
+    Solution,
+    Watch,
+    run_single,
+    solve_steps,
+)
 from pgmjax.estimation.solvers.problem import Evaluation, Problem
 from pgmjax.estimation.solvers.stopping import CERTIFIED, FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.estimation.start import closed_form, starting_point
@@ -512,7 +518,7 @@ def _projected(
         loss = Augmented.of(_cast_to_float64(objective.loss.inner), host, "float64")
         objective = problem.objective(state.oracle, loss, objective.curvature, "float64")
         vector = host_join(moved, np.float64, len(objective.gauge.table))
-        found, gap = certificate.evaluate(CertificateRequest(objective, vector))
+        found, gap = loop.evaluate(CertificateRequest(objective, vector))
     return found, objective, gap, fitted.exact
 
 

@@ -96,7 +96,7 @@ class Mechanism(PrivacyParameters):
             show_progress: None shows a progress bar in terminals only, False never.
             folder: where every noisy answer is on disk before it is used; a run that was interrupted goes on
                 from it at no further cost. Default: the ledger keeps the answers, if there is one. Without,
-                they are in the user's state folder until this returns, see `release.unfinished`: the same
+                they are in the user's state folder until this returns, see `release.run_folder`: the same
                 call goes on from there. Repeatable noise (a seed) is not kept.
             count_left_out: the share of the budget for counting what the records that count leave out of the
                 table, or a `privacy.CountLeftOut`. Default: it is not counted.

@@ -23,8 +23,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries.workload import Workload
-from pgmjax.release.run_folder import RunFolder
-from pgmjax.release.unfinished import UnfinishedRun
+from pgmjax.release.run_folder import RunFolder, UnfinishedRun
 
 
 @dataclasses.dataclass(frozen=True)

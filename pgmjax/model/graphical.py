@@ -24,7 +24,7 @@ from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLarg
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement, noisy_marginal
-from pgmjax.model import answering, io
+from pgmjax.model import base, io
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.rows import ModelRows
@@ -112,7 +112,7 @@ class GraphicalModel(ModelRows):
             return not dataclasses.replace(self, potentials=some)._is_possible()
 
         held = [clique for clique, table in tables.items() if np.isneginf(table).any()]
-        return ", ".join(map(str, answering.contradicting(held, impossible)))
+        return ", ".join(map(str, base.contradicting(held, impossible)))
 
     def _contradicting(self, evidence: Mapping[str, Any]) -> tuple[str, ...]:
         """The fewest attributes whose evidence is impossible."""
@@ -123,7 +123,7 @@ class GraphicalModel(ModelRows):
             except ModelTooLargeError:  # not known: less evidence may be more than can be asked
                 return False
 
-        return tuple(answering.contradicting(list(evidence), impossible))
+        return tuple(base.contradicting(list(evidence), impossible))
 
     @functools.cached_property
     def _variables(self) -> dict[str, int]:
@@ -161,7 +161,7 @@ class GraphicalModel(ModelRows):
         """
         if evidence is None:
             return self._host.log_partition
-        return answering.log_evidence(self.domain, self._host, self._numbers, evidence)
+        return base.log_evidence(self.domain, self._host, self._numbers, evidence)
 
     def calibrate(self, cache_bytes: int = CACHE_BYTES) -> CalibratedModel:
         """Prepare the model for many queries: all k-way marginals, conditional tables, scores.
@@ -198,7 +198,7 @@ class GraphicalModel(ModelRows):
         query = query_text.asked(self.domain, query)
         if any(set(query.clique) <= set(known) for known in self.known_marginals.cliques):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
-        return self.total * answering.answer(self.domain, self._host, self._numbers, query)
+        return self.total * base.answer(self.domain, self._host, self._numbers, query)
 
     def condition(self, evidence: Mapping[str, Any]) -> GraphicalModel:
         """The model of the records that agree with some evidence.
@@ -214,7 +214,7 @@ class GraphicalModel(ModelRows):
         Raises:
             ValueError: an unknown attribute or value, or evidence with probability zero.
         """
-        log_share = answering.log_evidence(self.domain, self._host, self._numbers, evidence)
+        log_share = base.log_evidence(self.domain, self._host, self._numbers, evidence)
         log_share -= self.log_partition()
         if not evidence:
             return self
@@ -230,7 +230,7 @@ class GraphicalModel(ModelRows):
                 "log_partition(evidence) still gives its log-probability."
             )
         joined: dict[Clique, Any] = dict(self.potentials)
-        for name, mask in answering.evidence_masks(self.domain, evidence).items():
+        for name, mask in base.evidence_masks(self.domain, evidence).items():
             joined[name,] = joined.get((name,), 0.0) + mask
         vector = CliqueVector(tuple(joined), tuple(joined.values()))
         return GraphicalModel(self.domain, vector, total, limits=self.limits, inputs=self.inputs)

@@ -22,7 +22,7 @@ from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp
 from pgmjax.measurements.inputs import Input, with_inputs
-from pgmjax.model import answering, io
+from pgmjax.model import base, io
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries import DenseMatrix
 from pgmjax.queries import text as query_text
@@ -164,7 +164,7 @@ class MixtureModel(ModelRows):
     def _conditioned(self, evidence: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Joint log-probability of evidence and each component, and masked rows of its attributes."""
         joint, masked = self.log_weights, {}
-        for name, mask in answering.evidence_masks(self.domain, evidence).items():
+        for name, mask in base.evidence_masks(self.domain, evidence).items():
             masked[name] = self.log_probabilities[self.domain.attributes.index(name)] + mask
             joint = joint + host_logsumexp(masked[name], (1,))
         return joint, masked

@@ -19,8 +19,7 @@ import scipy.sparse
 
 from pgmjax import mechanisms
 from pgmjax.audit.compare import differences
-from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase
-from pgmjax.audit.tables import neighbours
+from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase, neighbours
 
 
 class Plain:

@@ -5,8 +5,7 @@ import itertools
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.audit.mechanism import WORKLOAD, AuditCase
-from pgmjax.audit.tables import neighbours
+from pgmjax.audit.mechanism import WORKLOAD, AuditCase, neighbours
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.budget import Budget, BudgetExceeded

@@ -7,7 +7,7 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.audit import mechanism, replay, smoke
-from pgmjax.audit.tables import neighbours
+from pgmjax.audit.mechanism import neighbours
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace

@@ -2,8 +2,7 @@ import gzip
 
 import pytest
 
-from pgmjax.data.csv_layout import find_columns
-from pgmjax.data.text_file import TextFile
+from pgmjax.data.text_file import TextFile, find_columns
 
 
 def layout(tmp_path, text, names, header=True, name="t.csv"):

@@ -7,7 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.estimation import batch
-from pgmjax.estimation.solvers import certificate
+from pgmjax.estimation.solvers import loop
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from tests.optimum import to_optimum
 from tests.solver_names import SOLVERS
@@ -101,10 +101,10 @@ def test_rows_certified_in_one_program_are_those_certified_on_the_host(monkeypat
     rows, estimator = [row(seed, 500.0, 2.0) for seed in range(7)], to_optimum(loss=loss, max_steps=60)
     apart = estimator.fit_batch(DOMAIN, rows, 500.0, **settings)
     called = []
-    evaluate_rows = certificate.evaluate_rows
-    monkeypatch.setattr(certificate, "HOST_CELLS", 0)
+    evaluate_rows = loop.evaluate_rows
+    monkeypatch.setattr(loop, "HOST_CELLS", 0)
     monkeypatch.setattr(
-        certificate, "evaluate_rows", lambda *asked: called.append(asked[1]) or evaluate_rows(*asked)
+        loop, "evaluate_rows", lambda *asked: called.append(asked[1]) or evaluate_rows(*asked)
     )
     together = estimator.fit_batch(DOMAIN, rows, 500.0, **settings)
     assert len(called) >= 4 and set(called) == {2}

@@ -563,7 +563,7 @@ FAULTS = (
     ),
     Fault(
         "an attempt goes on with the run of another request",
-        "pgmjax.release.unfinished",
+        "pgmjax.release.run_folder",
         "UnfinishedRun.bind",
         old="self._after is not None and self._after.asked != self.asked",
         new="False",
@@ -574,7 +574,7 @@ FAULTS = (
     ),
     Fault(
         "an attempt draws anew where its answers are gone",
-        "pgmjax.release.unfinished",
+        "pgmjax.release.run_folder",
         "UnfinishedRun.bind",
         old="before is not None and self.answered and (not before.is_dir())",
         new="False",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.audit import replay, tables
+from pgmjax.audit import mechanism, replay
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -351,14 +351,14 @@ def ask(data, relation, unit):
 @pytest.mark.parametrize("unit", ["epsilon", "rho"])
 def test_non_interference(relation, unit):
     seen = replay.check_pairs(
-        lambda data: ask(data, relation, unit), tables.neighbours(DOMAIN, relation), **{unit: 1}
+        lambda data: ask(data, relation, unit), mechanism.neighbours(DOMAIN, relation), **{unit: 1}
     )
     assert seen.pairs == 60 and seen.calls == 3
 
 
 def test_a_public_count_that_is_not_public_is_caught():
     """The tape bounds it by zero: on neighbours under the wrong relation it is found."""
-    pair = next(tables.neighbours(DOMAIN, Relation.ADD_REMOVE))
+    pair = next(mechanism.neighbours(DOMAIN, Relation.ADD_REMOVE))
     with pytest.raises(tape.NonInterferenceError, match="1 apart in L1 distance, declared sensitivity is 0"):
         replay.check_pair(lambda data: table(data, Relation.REPLACE_ONE).public_count(), *pair)
 

@@ -14,7 +14,7 @@ from pgmjax import mechanisms
 from pgmjax.cli import main
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.release import unfinished
+from pgmjax.release import run_folder
 from pgmjax.release.run_folder import FolderJournal, OtherRun
 
 RNG = np.random.default_rng(3)
@@ -136,7 +136,7 @@ def by_command(name, place):
 
 def left():
     """The answers in the folders of unfinished runs."""
-    return sorted(unfinished.place().glob("*/answers/*.npy"))
+    return sorted(run_folder.place().glob("*/answers/*.npy"))
 
 
 @pytest.mark.parametrize(("name", "front"), [*itertools.product(OPTIONS, (by_run, by_fit, by_command))])
@@ -370,17 +370,17 @@ def test_a_discovery_that_allows_no_run_spends_once(monkeypatch):
 def test_an_attempt_goes_on_with_the_run_that_was_begun_or_not_at_all():
     """Another request under the same budget would be a second run, and so would answers drawn anew."""
     data = pj.Dataset.from_columns(pj.Domain({"a": 2}), {"a": [0, 1, 1]})
-    first = unfinished.UnfinishedRun()
+    first = run_folder.UnfinishedRun()
     first.bind({"asked": "one thing"}, data)
     first.begun = first.answered = True
     first.close()
     with pytest.raises(OtherRun, match="asked for something else"):
-        unfinished.UnfinishedRun(first).bind({"asked": "another"}, data)
-    again = unfinished.UnfinishedRun(first)
+        run_folder.UnfinishedRun(first).bind({"asked": "another"}, data)
+    again = run_folder.UnfinishedRun(first)
     again.bind({"asked": "one thing"}, data)
     assert again.folder == first.folder
     again.close()
     shutil.rmtree(first.folder)
     with pytest.raises(OtherRun, match="which is gone"):
-        unfinished.UnfinishedRun(first).bind({"asked": "one thing"}, data)
+        run_folder.UnfinishedRun(first).bind({"asked": "one thing"}, data)
     assert not first.folder.exists()

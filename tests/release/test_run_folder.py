@@ -21,7 +21,7 @@ from pgmjax.mechanisms import RunFolder
 from pgmjax.privacy import IdempotencyConflict, Ledger, PrivateTable
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.release import run_folder, unfinished
+from pgmjax.release import run_folder
 from pgmjax.release.run_folder import NotKept
 
 ADD = pj.Relation.ADD_REMOVE
@@ -170,7 +170,7 @@ def test_a_run_goes_on_with_other_settings_of_the_fit(tmp_path, monkeypatch, nam
             assert given[:-1] == seen
             seen = list(given)
     assert given == seen and done > 1 and release.spent.epsilon == 3
-    assert not any(unfinished.place().iterdir())
+    assert not any(run_folder.place().iterdir())
 
 
 def test_the_last_fit_takes_the_new_settings(monkeypatch):
@@ -392,14 +392,14 @@ def test_runs_at_the_same_time_are_independent(monkeypatch):
     for thread in threads:
         thread.join()
     one, two = (release.measurements[0].flat_values() for release in found)
-    assert not np.array_equal(one, two) and not any(unfinished.place().iterdir())
+    assert not np.array_equal(one, two) and not any(run_folder.place().iterdir())
 
 
 def test_a_folder_of_an_unfinished_run_is_of_its_table(monkeypatch):
     stopped_after(monkeypatch, 0, lambda: mechanism("marginals").run(DATA, WORKLOAD))
     rows = {name: RNG.integers(DOMAIN[name], size=200) for name in DOMAIN}
     mechanism("marginals").run(pj.Dataset.from_columns(DOMAIN, rows), WORKLOAD)
-    (left,) = unfinished.place().iterdir()
+    (left,) = run_folder.place().iterdir()
     (stored,) = left.glob("answers/*.npy")
     values, mode = np.load(stored).tolist(), left.stat().st_mode
     release = mechanism("marginals").run(DATA, WORKLOAD)
@@ -410,13 +410,13 @@ def test_a_folder_of_an_unfinished_run_is_of_its_table(monkeypatch):
 def test_noise_of_a_seed_and_a_ledgers_run_have_no_folder(tmp_path, monkeypatch):
     with Ledger.create(tmp_path / "b.ledger") as ledger:
         ledger.register("t", epsilon=2, relation=ADD, digest=ledger.digest_of(DATA), domain=DOMAIN)
-        monkeypatch.setattr(unfinished.UnfinishedRun, "bind", lambda *given: pytest.fail("a folder was made"))
+        monkeypatch.setattr(run_folder.UnfinishedRun, "bind", lambda *given: pytest.fail("a folder was made"))
         mechanism("marginals").run(DATA, WORKLOAD, ledger=ledger)
     seeded = SeededBackend(1, insecure=True)
     pj.mechanisms.Marginals(epsilon=1, relation=ADD, estimator=FAST, backend=seeded).run(DATA, WORKLOAD)
     synth = pj.Synthesizer(epsilon=1, relation=ADD, insecure_seed=1, mechanism="marginals")
     synth.fit(pd.DataFrame({"a": [0, 1] * 9}), {"a": 2})
-    assert not unfinished.place().exists() and synth.run_folder is None
+    assert not run_folder.place().exists() and synth.run_folder is None
 
 
 def test_a_place_that_cannot_be_written_is_said_before_spending(tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ import pgmjax as pj
 from pgmjax._internal import files
 from pgmjax.cli import main
 from pgmjax.release import folder as release_folder
-from pgmjax.release import unfinished
+from pgmjax.release import run_folder
 
 DOMAIN = pj.Domain({"a": {"labels": ["x", "y", "z"]}, "b": 3, "c": 2})
 LIMIT = 120.0  # seconds of a run that is left alone
@@ -202,7 +202,7 @@ def in_python(place, mechanism, dice, longest):
         return 0
 
     def look():
-        paths = unfinished.place().glob("*/answers/[0-9]*.npy")
+        paths = run_folder.place().glob("*/answers/[0-9]*.npy")
         return {path.name: np.load(path) for path in paths}
 
     code, seen = until_it_ends(fit, dice, longest, look)
@@ -215,7 +215,7 @@ def in_python(place, mechanism, dice, longest):
         # a kill between the end of the fit and that of the process leaves nothing to go on from
         if not stored <= set(np.load(place / "values.npy").tolist()):
             wrong.append("the release lacks answers that were stored")
-    left = [str(path) for path in unfinished.place().rglob("*")]
+    left = [str(path) for path in run_folder.place().rglob("*")]
     if left:
         wrong.append(f"left behind: {left}")
     return [f"fit, {'answered' if then else 'before the first answer'}" for then in seen], wrong

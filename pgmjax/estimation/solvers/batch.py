@@ -23,9 +23,9 @@ import numpy as np
 from pgmjax._internal import device
 from pgmjax._internal.jit import jit, precision
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
-from pgmjax.estimation.solvers import certificate
-from pgmjax.estimation.solvers.certificate import CertificateRequest, stacked
+from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.loop import (
+    CertificateRequest,
     FitSteps,
     StepRequest,
     StepResult,
@@ -34,6 +34,7 @@ from pgmjax.estimation.solvers.loop import (
     _run_block,
     block_steps,
     numbers_of,
+    stacked,
 )
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver
 
@@ -267,10 +268,10 @@ class _Program(Generic[T]):
     def certify(self, fits: list[_Fit[T]], together: int) -> None:
         """Evaluate the final points of fits that ended, together if that is worth a compiled program."""
         requests = [fit.request for fit in fits]
-        if self.queue.size * sum(request.cells for request in requests[:1]) > certificate.HOST_CELLS:
-            found = certificate.evaluate_rows(requests, together)
+        if self.queue.size * sum(request.cells for request in requests[:1]) > loop.HOST_CELLS:
+            found = loop.evaluate_rows(requests, together)
         else:
-            found = [certificate.evaluate(request) for request in requests]
+            found = [loop.evaluate(request) for request in requests]
         for fit, result in zip(fits, found, strict=True):
             following = self.queue.advanced(fit.number, fit.steps, result)
             if following:
