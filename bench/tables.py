@@ -32,7 +32,6 @@ EARLIER = {
     "discovery",
     "networks",
     "paper001-batch",
-    "paper001-online-weights",
     "paper004-aim",
     "paper004-scalability",
     "peers",
