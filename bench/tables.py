@@ -34,7 +34,6 @@ EARLIER = {
     "paper001-batch",
     "paper004-aim",
     "paper004-scalability",
-    "peers",
 }
 
 
