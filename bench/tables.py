@@ -30,10 +30,7 @@ LONELY = re.compile(r"<!-- (?:lines: [^>]*|/lines) -->")
 # kept before lines of uncommitted changes were refused
 EARLIER = {
     "discovery",
-    "networks",
-    "paper001-batch",
     "paper004-aim",
-    "paper004-scalability",
 }
 
 

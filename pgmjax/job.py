@@ -407,6 +407,12 @@ def checked_options(mechanism: type[Any], given: Mapping[str, Any], where: str =
         own = checks.same_word(name, known)
         if own is None:
             listed, meant = ", ".join(known) or "none", checks.did_you_mean(name, known)
+            others = [n for n, each in mechanisms.names().items() if name in mechanisms.options(each)]
+            if mechanism.name == "auto" and others:
+                raise ValueError(
+                    f"{where}{name!r} is an option of {', '.join(others)}: name that mechanism too. Without "
+                    f"one it is auto, which has: {listed}."
+                )
             raise ValueError(
                 f"{where}The mechanism {mechanism.name} has no option {name!r}; it has: {listed}.{meant}"
             )

@@ -260,6 +260,12 @@ class Synthesizer(Named):
         if isinstance(known, Domain) and discover is not None:
             raise ValueError("The domain describes every column: leave discover out. Nothing was spent.")
         if not isinstance(known, Domain) and discover is None:
+            if known is not None:
+                raise ValueError(
+                    f"The domain leaves {', '.join(known.open)} open: describe them, or find them with "
+                    "discover=0.1 here, for a tenth of the budget, with a delta, such as 1e-6, where the "
+                    "Synthesizer is made. Nothing was spent."
+                )
             raise ValueError(
                 "The possible values of the columns are unknown, and they must not be read off "
                 "the table. Give a domain (pgmjax domain draft writes a first version), or find "

@@ -28,7 +28,7 @@ SAYS = {
     "A model that is too large": "or give --max-cells N, or --all-kway a smaller K.",
     "A unit that is no column": "no column named 'persom', and the unit of privacy (--unit) needs one",
     "An audit of an unknown mechanism": "usage: pgmjax audit [-h] [--mechanism NAME]",
-    "A short name of an option": "-e 1. Did you mean --encoding or --epsilon or --escape-formulas?",
+    "A short name of an option": "-e 1. Options have no short form here: write --epsilon",
     "An option for what stands alone": "--table. Did you mean TABLE, without an option?",
     "An option without its value": "--epsilon has no value behind it: write --epsilon E",
     "Two values of epsilon": "--epsilon: is given twice: give it once.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
+import inspect
 import math
 import numbers
 import os
@@ -225,6 +226,24 @@ def several(name: str, value: Any, of: str, then: str = "give a list") -> tuple[
         else:
             return tuple(members)
     raise TypeError(f"{name} must be a sequence of {of}, got {type(value).__name__}: {then}.")
+
+
+def one_argument(name: str, value: Any, what: str) -> None:
+    """Refuse what is no function, or one that cannot be called with one argument.
+
+    Raises:
+        TypeError: as said.
+    """
+    if not callable(value):
+        raise TypeError(f"{name} must be a function of one argument, got {type(value).__name__}.")
+    try:
+        inspect.signature(value).bind(None)
+    except TypeError:
+        raise TypeError(
+            f"{name} must be a function of one argument, {what}: write lambda progress: ..., for example."
+        ) from None
+    except ValueError:  # of a function without a signature nothing is known
+        return
 
 
 def counted(number: int, one: str, several: str) -> str:

@@ -43,17 +43,18 @@ _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 # raised by code that uses damaged records or arrays
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
-_PATTERN = "A shell replaces * and ? by names only without quotes: leave them off, or list the names."
+_PATTERN = "* and ? stand for no names here: give the name of one."
 _PARTIAL = re.compile(r"\.[0-9a-f]{12}\.partial")
 _UNREADABLE = (*_DAMAGE, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
-def absent(what: str, path: str | os.PathLike[str]) -> str:
+def absent(what: str, path: str | os.PathLike[str], *, several: bool = False) -> str:
     """Return a message that a file is not there, with the name beside it that is most like it.
 
     Args:
         what: the kind of file, such as "table".
         path: as it was given.
+        several: whether several files may stand here, whose names a shell would list.
     """
     if "://" in os.fspath(path):
         return f"{os.fspath(path)} is an address: download the {what}, and give the name of the file."
@@ -65,7 +66,8 @@ def absent(what: str, path: str | os.PathLike[str]) -> str:
     if file.parts[:1] == ("~",):
         return f"There is no {what} {os.fspath(path)}. A shell replaces ~ only without quotes."
     if re.search(r"[*?]", file.name):
-        return f"There is no {what} {os.fspath(path)}. {_PATTERN}"
+        listed = "A shell replaces * and ? by names only without quotes: leave them off, or list the names."
+        return f"There is no {what} {os.fspath(path)}. {listed if several else _PATTERN}"
     beside: list[str] = []
     with contextlib.suppress(OSError):
         beside = os.listdir(file.parent)
@@ -91,7 +93,7 @@ def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
         ValueError: the path exists, or its nearest existing parent is not a writable folder.
     """
     target = checks.new_path(out)
-    if target.suffix.lower() in (".csv", ".parquet", ".xlsx", ".tsv", ".html", ".json"):
+    if target.suffix.lower() in (".csv", ".parquet", ".xlsx", ".tsv", ".html", ".json", ".npz", ".pkl"):
         raise ValueError(
             f"{os.fspath(out)} is the name of a file, and a folder is made, with the files in it: write "
             f"{os.fspath(out).removesuffix(target.suffix)}."

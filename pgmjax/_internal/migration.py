@@ -201,6 +201,13 @@ _ELSEWHERE: Mapping[str, str] = {
         ("sep", "delimiter"),
         "leave it out, the separator of a table is found by the names of the domain",
     ),
+    "rows_outside": "it is given to Dataset.from_frame or Dataset.read, for the run of a mechanism; in a "
+    "domain clip: true, other: true or missing: true of an entry count what lies outside it",
+    **{
+        f"{n}.sample(decode)": "codes become values by pandas.DataFrame(domain.decode(rows))"
+        for n in ("GraphicalModel", "RegionModel", "MixtureModel")
+    },
+    "Synthesizer()": "what it is made of is named, and domain and frame go to fit(frame, domain)",
     "nrows": "leave it out, every record of a table is read",
     "usecols": "leave it out, columns that the domain does not name are ignored",
     **dict.fromkeys(
@@ -304,6 +311,19 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Dataset", "to_pandas"): "the frame that it was made of: a dataset gives no record back",
     ("Fit", "params"): "model, loss, gap, status and steps",
     ("Synthesizer", "count"): "query(text)",
+    ("Synthesizer", "answer"): "query(text)",
+    (
+        "pgmjax.queries",
+        "KWay",
+    ): "Workload.all_kway(domain, 2), or workload.KWay(2) where no domain is known yet",
+    **{
+        ("pgmjax.mechanisms", n): "dir(pgmjax.mechanisms), or pgmjax mechanisms on the command line"
+        for n in ("list", "names", "all", "available")
+    },
+    **{
+        ("pgmjax.adapters", n): "Dataset.from_frame(domain, frame), or Synthesizer.fit(frame, domain)"
+        for n in ("pandas", "polars", "from_pandas")
+    },
     ("Synthesizer", "domain"): "release.domain",
     ("Synthesizer", "marginal"): "release.model.marginal(clique)",
     ("Synthesizer", "load"): "pgmjax.load(folder), whose model.sample draws rows",
@@ -370,7 +390,8 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
         (
             learner,
             n,
-        ): "fit(x, y), which returns what predicts, or learn(domain, measurements, learner).predict(queries)"
+        ): "fit(x, y), which returns what predicts; of noisy answers write predictor, errors = "
+        "learn(domain, measurements, learner), and predictor.predict(queries)"
         for learner in ("Ridge", "Linear", "MLP", "EngineLearner", "SklearnLearner")
         for n in ("predict", "predict_proba", "score", "transform", "coef_")
     },
@@ -548,7 +569,8 @@ def wrong_call(
         elif lacking and "missing" in str(error):
             wrong = f"{said} needs {', '.join(_explained(name, said) for name in lacking)}."
         else:
-            wrong = f"{said} cannot be {'made' if isinstance(called, type) else 'called'} so: {error}."
+            why = _ELSEWHERE.get(f"{said}()") or error
+            wrong = f"{said} cannot be {'made' if isinstance(called, type) else 'called'} so: {why}."
         plain = [
             p.replace(annotation=p.empty, default=p.empty if p.default is p.empty else ...)
             for p in known.values()

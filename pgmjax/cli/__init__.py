@@ -50,6 +50,13 @@ _NEEDED = {
     "--devices": "(how many; which kind JAX chooses, see docs/gpu.md)",
 }
 """What an option is, for errors about its value or its absence."""
+_NEEDED_BY: Mapping[str, Mapping[str, str]] = {
+    "similarities": {
+        "--records": "(how many records were rated; they are numbered from 0, and their number is public)",
+        "--items": "(how many items there are, numbered from 0, rated or not; public)",
+    },
+}
+"""The same of the options of one command."""
 _NO_SEED = (
     ". Noise that protects has no seed. For research there is --insecure-seed N; its release protects nobody"
 )
@@ -115,7 +122,11 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
     ),
     "domain schema": _each({"out output": "It is printed: pgmjax domain schema > schema.json"}),
     "fit": _each(
-        {"epsilon delta relation budget noise": "No noise is added here: --stddev says how much there is"}
+        {
+            "epsilon delta relation budget noise": "No noise is added here: --stddev says how much there is",
+            "scale b": "--stddev is the standard deviation: of Laplace noise that is 1.414 times its scale, "
+            "so of scale 5 it is --stddev 7.07",
+        }
     ),
     "look": {"domain": "The release holds its domain"},
     "": _each(
@@ -131,8 +142,8 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
                 "All cores are used; taskset -c 0-3 before the command keeps to four"
             ),
             "sep delimiter separator skiprows sheet sheet-name index-col quotechar": (
-                "How a table is laid out is found from its first lines, of the first sheet: names stand "
-                "in the first line"
+                "Leave it out: commas, semicolons, tabs and sheets are told apart, and the line of the names "
+                "is found by the names in the domain"
             ),
             "decimal thousands na na-values null-values dtype": (
                 "How values are written says the domain file, by decimal, thousands, missing or labels "
@@ -149,7 +160,7 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
 _ALSO: Mapping[str, str] = _each(
     {
         "output o dest output-dir outdir output-path save-to": "--out",
-        "num-samples sample-size n-samples num-rows n-rows nrows": "--rows",
+        "num-samples sample-size n-samples num-rows n-rows nrows n size samples": "--rows",
         "synthesizer model algorithm mech": "--mechanism",
         "metadata schema": "--domain",
         "neighbours neighbors neighbouring neighboring adjacency": "--relation",
@@ -255,6 +266,8 @@ _SETTINGS = (
     "validation_share "
 )
 """Settings of mechanisms, which --option takes; listed, as finding them takes JAX."""
+_SHORT: Mapping[str, str] = {"d": "--domain", "e": "--epsilon", "o": "--out", "k": "--all-kway"}
+"""What a letter means elsewhere."""
 _LARGEST = 10**30
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
@@ -384,10 +397,12 @@ class _Parser(argparse.ArgumentParser):
             message = f"a command is missing before {self.words[0]}, as in pgmjax release {self.words[0]}"
         if message.endswith("required: COMMAND"):
             message = f"a command is missing: {' or '.join(below(self))}"
+        if message.endswith("required: DOMAIN") and files and len(self.words) == 1:
+            message = f"the table is missing before {files[0]}: {self.prog} TABLE {files[0]}"
         if "arguments are required" in message and "--domain" in message and files:
             message = f"--domain is missing. Did you mean --domain {files[0]}?"
         if "arguments are required" in message:
-            for option, meaning in _NEEDED.items():
+            for option, meaning in {**_NEEDED, **_NEEDED_BY.get(self.prog.partition(" ")[2], {})}.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
         wrong = re.match(
             r"argument (?:.*/)?(--\S+): (?:expected a (?:whole )?number|invalid choice)", message
@@ -437,7 +452,7 @@ def _wanted(action: argparse.Action) -> str:
     """Return what to write behind an option."""
     value = action.metavar or f"{{{','.join(map(str, action.choices or ()))}}}"
     option = max(action.option_strings, key=len)
-    help_ = re.split(r"[.;:(]", action.help or "", maxsplit=1)[0].strip()
+    help_ = re.split(r"[;:(]|\.(?!\d)", action.help or "", maxsplit=1)[0].strip()
     return f"write {option} {value}{f', {help_}' if help_ and '%' not in help_ else ''}"
 
 
@@ -504,6 +519,10 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     if option is None:
         return _instead_of_word(words[0], parser, given, takes)
     name = option.lstrip("-")
+    if re.match(r"-[A-Za-z]$", option):
+        long = _SHORT.get(name, "")
+        then = f": write {long}" if long in known else ""
+        return f". Options have no short form here{then}; {parser.prog} --help lists them"
     if name.upper() in places:
         return f". Did you mean {name.upper()}, without an option?"
     for place in (command, ""):
@@ -519,14 +538,20 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     if "--option" in known and setting in _SETTINGS.split():
         return f". Did you mean --option {setting}=VALUE?"
     close = [f"--{each.replace('_', '-')}" for each in ARGUMENTS.get(name, ())]
+    if option in words[:-1] and not words[words.index(option) + 1].startswith("-"):  # a value stands behind
+        known = [each for each in known if not _is_switch(each, parser)]
     close = [each for each in close if each in known] or _close(option, known)
-    if len(name) == 1:
-        close = [each for each in known if each.startswith(f"--{name}")]
     if close:
         return f". Did you mean {' or '.join(close)}?"
     others = [*_having(option, _parser())]
     also = f"It is an option of {' and '.join(others[:2])}" if others else f"{takes}; --help lists these"
     return f". {also}"
+
+
+def _is_switch(option: str, parser: argparse.ArgumentParser) -> bool:
+    """Return whether an option takes no value."""
+    action = parser._option_string_actions.get(option)
+    return action is not None and action.nargs == 0
 
 
 def _instead_of_word(word: str, parser: argparse.ArgumentParser, given: Sequence[str], takes: str) -> str:
@@ -549,7 +574,7 @@ def _instead_of_word(word: str, parser: argparse.ArgumentParser, given: Sequence
         return f". Did you mean --domain {word}?"
     if "--out" in known and re.search(r"\.(json|ya?ml|html)$", word):
         return f". Did you mean --out {word}?"
-    return f". That is one too many: {takes}, and an option takes one value at most"
+    return f". That is one too many: {takes}, and most options take one value"
 
 
 def _having(option: str, parser: argparse.ArgumentParser) -> Iterator[str]:

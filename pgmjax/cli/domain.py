@@ -282,7 +282,7 @@ class _Findings:
         nothing = "no number" if attribute.time is None else "no date"
         counts = {
             nothing: self.unreadable,
-            "not among the labels" if attribute.labels is not None else "out of range": self.outside,
+            "not among the labels" if attribute.labels is not None else "without a cell": self.outside,
             "missing": self.missing,
         }
         parts = [f"{rows:,} {what}" for what, rows in counts.items() if rows]
@@ -572,8 +572,14 @@ def _for_out_of_range(attribute: Attribute, texts: Iterable[str]) -> list[str]:
     between = [number for number in map(notation.number, texts) if number is not None]
     said = []
     if attribute.time is None and any(attribute.bins[0] <= number < attribute.bins[-1] for number in between):
-        grid = f"{attribute.grid or 1:g}"
-        said.append(f"some lie between the steps of {grid}: `bins: [...]` without a grid accepts them")
+        grid = (
+            "are no whole numbers"
+            if attribute.grid in (None, 1)
+            else f"lie between the steps of {attribute.grid:g}"
+        )
+        said.append(f"some {grid}: `bins: [0, 500, ...]`, with edges of your own, accepts them")
+    if all(attribute.bins[0] <= number < attribute.bins[-1] for number in between):
+        return said
     names = attribute.code_names()
     ends = f"its cells go from {names[0]!r} to {names[len(attribute.bins) - 2]!r}"
     return [

@@ -33,6 +33,14 @@ from pgmjax.privacy.ledger.account import budget_row, definition_row, label_delt
 def _init(arguments: argparse.Namespace) -> None:
     _check_table(arguments)
     if arguments.same_people_as is not None:
+        given = process.first_of(arguments, ("name", "epsilon", "delta", "measure"), given=True)
+        process.refuse(
+            (
+                given,
+                f"{given} cannot be chosen with --same-people-as: the table shares account "
+                f"{arguments.same_people_as!r} and its budget. Leave it out. Nothing was written.",
+            )
+        )
         arguments.name = arguments.same_people_as
         _add_another(arguments)
         return

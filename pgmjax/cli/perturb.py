@@ -370,7 +370,7 @@ def _responses(names: Sequence[str]) -> Iterator[PerturbedRecord]:
     """
     for name in names:
         if not pathlib.Path(name).is_file():
-            raise ValueError(files.absent("file of responses", name))
+            raise ValueError(files.absent("file of responses", name, several=True))
         for place, entry in _entries(name):
             try:
                 yield PerturbedRecord.from_dict(entry)

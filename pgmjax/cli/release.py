@@ -271,7 +271,9 @@ def _of_release(arguments: argparse.Namespace, name: str, taken: Sequence[str]) 
     """
     option = f"--{name.replace('_', '-')}"
     if arguments.table is None:
-        raise ValueError(f"{option} draws rows from a release: give its folder.")
+        from_ = getattr(arguments, "from_", None) or getattr(arguments, "prior", None)
+        named = f": write pgmjax release {from_} {option} ..." if from_ else ": give its folder"
+        raise ValueError(f"{option} draws rows from a release{named}.")
     given = {*_given(arguments)}
     other = sorted(given - {"table", name, *taken, "json", "quiet"})
     if other:
@@ -348,6 +350,11 @@ def open_ledger(file: str) -> Ledger:
         ValueError: there is no such file.
         LedgerError: it cannot be used.
     """
+    return Ledger.open(ledger_file(file))
+
+
+def ledger_file(file: str) -> str:
+    """Return the file of a ledger, if it is there; raises as `open_ledger` does."""
     if not pathlib.Path(file).exists():
         name = "" if pathlib.Path(file).suffix else " (the name of an account goes behind --name)"
         turned = " The ledger stands before the conditions." if "=" in file else ""
@@ -355,7 +362,7 @@ def open_ledger(file: str) -> Ledger:
             f"There is no ledger {file}: give the ledger's file{name}, or make one with "
             f"`pgmjax ledger init`.{turned}"
         )
-    return Ledger.open(file)
+    return file
 
 
 def charged(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:

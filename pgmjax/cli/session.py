@@ -7,9 +7,9 @@ import pathlib
 import sys
 from fractions import Fraction
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, files
 from pgmjax.cli import process
-from pgmjax.cli.release import open_ledger, unit_of
+from pgmjax.cli.release import ledger_file, open_ledger, unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -27,7 +27,7 @@ from pgmjax.release import statement as report_text
 
 
 def _read(arguments: argparse.Namespace) -> Session:
-    return Session.read(open_ledger(arguments.file), arguments.name, account=arguments.account)
+    return Session.read(ledger_file(arguments.file), arguments.name, account=arguments.account)
 
 
 def _ask(arguments: argparse.Namespace) -> None:
@@ -66,7 +66,7 @@ def _session(arguments: argparse.Namespace) -> Session:
     table, backend = _table(arguments, domain), _backend(arguments)
     _check_first(arguments, wanted, domain)  # before the cap is charged
     return Session.open(
-        open_ledger(arguments.file),
+        ledger_file(arguments.file),
         table,
         cap=arguments.cap,
         relation=arguments.relation,
@@ -118,6 +118,10 @@ def _online_weights(arguments: argparse.Namespace) -> None:
     settings = {name: getattr(arguments, name) for name in names}
     mechanism = OnlineWeights(arguments.epsilon, arguments.relation, backend=_backend(arguments), **settings)
     domain = Domain.read(arguments.domain)
+    if not files.is_ledger(arguments.file) and any(map(files.is_ledger, arguments.condition)):
+        raise ValueError(
+            "The ledger stands before the conditions: pgmjax session online-weights LEDGER CONDITION."
+        )
     for text in arguments.condition:
         query_text.parse(text, domain)  # reject a bad condition before anything is charged
     data = _table(arguments, domain)

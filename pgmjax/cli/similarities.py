@@ -17,7 +17,7 @@ from pgmjax.cli.history import learner_named
 from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP, SimilarityPredictor
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.ratings import GRID
+from pgmjax.privacy.ratings import GRID, value_range
 from pgmjax.privacy.seeded import SeededBackend
 
 _COLUMNS = ["record", "item", "rating"]
@@ -43,7 +43,16 @@ def run(arguments: argparse.Namespace) -> None:
         learner=learner_named(arguments.learner),
         backend=None if seed is None else SeededBackend(seed, insecure=True),
     )
-    found = mechanism.run(_read(arguments))
+    ratings = _read(arguments)
+    low, high = value_range(arguments.measure, ratings.scale, ratings.shape[1])
+    if seed is None and mechanism.noise_stddev(ratings) > high - low:
+        raise ValueError(
+            "The noise in each measured similarity would have a standard deviation of "
+            f"{mechanism.noise_stddev(ratings):.3g}, and similarities lie in {low:.3g} to {high:.3g}: "
+            f"measure fewer pairs than --training-count {arguments.training_count}, or spend more. Nothing "
+            "was spent."
+        )
+    found = mechanism.run(ratings)
     predicted = zip(pairs.tolist(), found.predict(pairs).tolist(), strict=True)
     lines = [(a, b, value) for (a, b), value in predicted]
     if out is not None:

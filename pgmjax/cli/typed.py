@@ -49,6 +49,8 @@ PHRASES = {
     ", or Ledger.add_version": "",
     ", Ledger.add_version": "",
     ", or other_people=True": "",
+    "made for research (research=True)": "made by pgmjax ledger init --research",
+    ", or account= in Python, and": ", and",
     ", or a Learner, got": ", got",
     ", or an object.": ".",
 }

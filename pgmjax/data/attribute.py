@@ -150,6 +150,11 @@ class Attribute:
             TypeError: a size or another entry has the wrong type.
             ValueError: an unknown key, not exactly one of size, labels and bins, or invalid values.
         """
+        if not isinstance(name, str):
+            raise TypeError(
+                f"The name of an attribute comes first, a text, got {type(name).__name__}: write "
+                'Attribute.from_spec("age", {"min": 0, "max": 99}).'
+            )
         if isinstance(spec, Attribute):
             if spec.name != name:
                 raise ValueError(f"The attribute under the name {name!r} calls itself {spec.name!r}.")
@@ -252,7 +257,7 @@ class Attribute:
         """Return a message on the number of rows without a code and the remedy; empty if all have one."""
         said = []
         if encoded.outside:
-            remedy = " (clip: true counts them in the end cells)" if self.bins and not self.clip else ""
+            remedy = " (clip: true counts them in the nearest cell)" if self.bins and not self.clip else ""
             if self.labels is not None:
                 remedy = (
                     " (spellings, also in other capitals, are named in labels: {LABEL: [SPELLING, ...]}; "
@@ -261,7 +266,7 @@ class Attribute:
             elif self.bins is None:
                 remedy = f" (from 1 they are min: 1, max: {self.size}; other values are labels: [...])"
             whole = " or is no whole number" if encoded.outside == 1 else " or are no whole numbers"
-            whole *= self.grid == 1 and self.time is None
+            whole = f"{whole}, which bins: [...] would take" if self.grid == 1 and self.time is None else ""
             lie = checks.counted(encoded.outside, "row lies", "rows lie")
             said.append(f"{lie} outside its {self._what()}{whole}{remedy}")
         if encoded.unreadable and self.labels is None and self.bins is None:
@@ -270,7 +275,8 @@ class Attribute:
             codes = ", ".join(map(str, range(regular))) if regular <= 5 else f"0 to {regular - 1}"
             said.append(f"{hold} text ({regular} means the codes {codes}: write {self.name}: [its labels])")
         elif encoded.unreadable:
-            what = 'number (1,234.5 is read by thousands: ",", 1.234,5 by decimal: "," and thousands: ".")'
+            what = 'number (NA is named in missing: ["NA"]; 35 % has a sign behind it; 1,234.5 is read by '
+            what += 'thousands: ",", 1.234,5 by decimal: "," and thousands: ".")'
             if self.time is not None:
                 what = f"date in the form {self.format or '2024-12-31'}"
             if self.time is not None and self.format is None:
@@ -433,8 +439,9 @@ def _no_value(attribute: Attribute, value: Any) -> str:
     shown = f"{value!r:.40}" if isinstance(value, str | int | float) else f"a {type(value).__name__}"
     if attribute.bins is not None and attribute.numbers is None:
         return (
-            f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}; "
-            f"conditions in text also take bounds, as in {attribute.name}>=18,{attribute.name}<35."
+            f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}; bounds "
+            f"stand in a condition in text, as in {attribute.name}>=18,{attribute.name}<35, which every "
+            "model, history and session takes as a query."
         )
     meant = checks.did_you_mean(value, names) if isinstance(value, str) else ""
     return f"{shown} is not a value of {attribute.name!r}: it has {some}.{meant}"

@@ -30,9 +30,9 @@ def as_clique(domain: Container[str], attributes: Any, *, exact: bool = False) -
     """
     if isinstance(attributes, str):
         names = tuple(name.strip() for name in re.split("[,*:]", attributes) if name.strip())
-        lone = (
-            f"({attributes!r},) for it, and [({attributes!r}, 'other')] where a list of cliques is asked for"
-        )
+        known = iter(domain) if isinstance(domain, Iterable) else iter(())
+        other = next((name for name in known if name != attributes), "other")
+        lone = f"({attributes!r},), and several names as one tuple, ({attributes!r}, {other!r})"
         raise TypeError(
             f"A clique must be a tuple of attribute names, got the text {attributes!r}: write "
             f"{names if len(names) > 1 else lone}."
@@ -45,6 +45,24 @@ def as_clique(domain: Container[str], attributes: Any, *, exact: bool = False) -
     if len(set(clique)) != len(clique):
         raise ValueError(f"Clique {clique} names an attribute twice: name each once.")
     return clique
+
+
+def as_cliques(domain: Container[str], cliques: Any) -> list[Clique]:
+    """Return several lists of attributes as cliques; see `as_clique`.
+
+    Raises:
+        TypeError: no list, or a single clique in its place.
+        ValueError: as in `as_clique`.
+
+    Example:
+        >>> as_cliques({"age", "sex"}, ("age", "sex"))
+        Traceback (most recent call last):
+        TypeError: cliques must be a list of cliques, got one: write [('age', 'sex')].
+    """
+    listed = checks.several("cliques", cliques, "tuples of attribute names", "write [('age', 'sex')]")
+    if listed and all(isinstance(name, str) for name in listed):
+        raise TypeError(f"cliques must be a list of cliques, got one: write [{listed}].")
+    return [as_clique(domain, clique) for clique in listed]
 
 
 def _name(domain: Container[str], name: Any, given: tuple[Any, ...], exact: bool) -> str:

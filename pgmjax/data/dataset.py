@@ -16,7 +16,7 @@ from pgmjax._internal.migration import Named, instead
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files, fingerprint
 from pgmjax.data.bounding import BoundedSource, UnitRecords, records_of
-from pgmjax.data.cliques import as_clique
+from pgmjax.data.cliques import as_clique, as_cliques
 from pgmjax.data.counting import Histograms
 from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
 from pgmjax.data.domain import Domain, as_domain
@@ -174,7 +174,8 @@ class Dataset(Named):
             if outside and (attribute.labels or attribute.bins):
                 raise ValueError(
                     f"Column {name!r} must hold codes, 0..{attribute.size - 1}, and {outside} rows have "
-                    "others: subtract 1 if yours begin at 1; values take Dataset.from_frame(domain, frame)."
+                    "others: for values, and not codes, write Dataset.from_frame(domain, frame), which "
+                    "takes a mapping too. From codes that begin at 1 subtract 1."
                 )
         given = None
         if bound is not None:
@@ -550,8 +551,7 @@ class Dataset(Named):
             ValueError: a clique is empty, repeats an attribute or names an unknown one; the counts
                 exceed the available memory; or records do not fit the domain (see `validate`).
         """
-        cliques = checks.several("cliques", cliques, "tuples of attribute names", "write [('age', 'sex')]")
-        wanted = [as_clique(self.domain, clique) for clique in cliques]
+        wanted = as_cliques(self.domain, cliques)
         if not wanted:
             return []
         histograms = Histograms(self.domain, wanted)

@@ -244,7 +244,8 @@ def known_encoding(encoding: str | None) -> str | None:
         " ,".encode(name)
     except (LookupError, ValueError):
         raise ValueError(
-            f"encoding must be that of a text file, such as utf-8, cp1252 or utf-16, got {encoding!r}."
+            f"encoding must be that of a text file, such as utf-8, cp1252 or utf-16, got {encoding!r}"
+            f"{': what Windows calls ANSI is cp1252 in the west' * (encoding.lower() == 'ansi')}."
         ) from None
     return None if name in ("utf-8", "utf-8-sig", "ascii") else name
 

@@ -83,7 +83,11 @@ class Domain(Named):
     def _of_file(cls, spec: Any) -> Domain:
         """Return the domain of a file's content, whose faults are told as the file is written."""
         if not isinstance(spec, Mapping) or not spec:
-            return cls(spec)
+            form = "a name and what it holds on each line, such as age: {min: 0, max: 99} or sex: [F, M]"
+            if isinstance(spec, str) and (wrong := re.search(r"^\s*[\w-]+\s*(=|:(?=\S))", spec)):
+                form = f"write a colon and a space where this has {wrong[1]!r}, as in age: 12"
+            came = "nothing" if spec is None or spec == {} else shown(spec)
+            raise ValueError(f"A domain file must describe each attribute, got {came}: {form}.")
         found = object.__new__(cls)
         found._describe(spec)
         return found

@@ -282,7 +282,10 @@ class Coder:
             return f"it has labels{none if storage else ''}"
         if self._edges is None:
             return f"it takes codes 0..{self._regular - 1}"
-        return f"it has {'bins of numbers' if self._notation.time is None else 'cells of dates'}"
+        if self._notation.time is not None:
+            return "it has cells of dates"
+        dates = ": describe dates by from and to, or give a number of each, such as the year"
+        return f"its domain has numbers, by bins or by min and max{dates * (storage == 'date')}"
 
     def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
         """Encode numbers or bools [rows]; `null` [rows] is true for missing values.

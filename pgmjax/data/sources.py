@@ -266,8 +266,9 @@ class ScanTally:
             bad = checks.counted(self._bad_weights, "row is not an integer", "rows are not integers")
             said.append(f"Weights: {bad} in 0..{self.max_weight}.")
             said.append(
-                "Weights are whole numbers up to max_weight: multiply fractions, as of a survey, by 10 or "
-                "100, round them, and raise max_weight as much."
+                "Weights are whole numbers up to max_weight: raise it to what a weight can be, or, of "
+                "fractions, as of a survey, multiply them by 10 or 100, round them, and raise max_weight as "
+                "much."
             )
         if said:
             said.append(self._remedy(rows_outside))

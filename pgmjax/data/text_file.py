@@ -458,6 +458,13 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
                 f"{text.path} has no column named {names[0]!r}: its first line is one field, and commas, "
                 "semicolons, tabs, | or single spaces were expected between columns. Save it with one."
             )
+        if not any(places_of(name, row) for name in names):
+            raise ValueError(
+                f"{text.path} has no column named "
+                f"{', '.join(map(repr, names[:3]))}{', ...' * (len(names) > 3)}: none of the domain's names "
+                "is in its first line. If that is a record already, read the table with header=False; else "
+                "correct the names in the domain (capitals count)."
+            )
         positions = positions_of(text.path, names, row, _REMEDY)
         return CsvLayout(_NONE if len(row) == 1 else delimiter, len(row), positions, above)
     lines, start, delimiters = _beginning(text)

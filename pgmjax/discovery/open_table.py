@@ -113,6 +113,8 @@ class OpenTable:
             TypeError: `frame` is none of these, or a column of an Arrow table has a type that can have no
                 place in its entry.
         """
+        if isinstance(frame, Domain | Draft):
+            raise TypeError("The frame comes first: write OpenTable.from_frame(frame, draft).")
         unit = options.get("unit")
         frame = source_arrow.as_frame(frame)
         types = source_arrow.declared_types(frame)

@@ -13,7 +13,7 @@ import numpy as np
 from pgmjax._internal import checks, device, sharding
 from pgmjax._internal.migration import Named, instead
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.cliques import Clique, as_clique, as_cliques
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.estimation import approximate, batch, losses, regularisation, solvers
 from pgmjax.estimation.batch import BatchFit
@@ -208,8 +208,7 @@ class Estimator(Named):
         domain = as_domain(domain, "Estimator().plan(domain, cliques)", cliques)
         constraints = listed(constraints)
         fixed = [c.clique for c in constraints if isinstance(c, FixedMarginal)]
-        cliques = checks.several("cliques", cliques, "tuples of attribute names", "write [('age', 'sex')]")
-        measured = [as_clique(domain, c) for c in (*cliques, *fixed)]
+        measured = [*as_cliques(domain, cliques), *(as_clique(domain, clique) for clique in fixed)]
         zeros = tuple(z for z in (c.zeros(domain) for c in constraints) if z is not None)
         known = SideInformation(zeros, prior=prior)
         named = (*(unique_cliques(measured) if fixed else measured), *known.cliques)
@@ -299,8 +298,8 @@ class Estimator(Named):
         """
         domain = as_domain(domain, "Estimator().fit(domain, measurements)", measurements)
         measurements = over_domain(domain, measurements)
-        if callback is not None and not callable(callback):
-            raise TypeError(f"callback must be a function of one argument, got {type(callback).__name__}.")
+        if callback is not None:
+            checks.one_argument("callback", callback, "its step, loss and gap")
         known = self._known(domain, warm_start, constraints, prior, prior_weight)
         noisy = list(measurements) or [_exact(one) for one in known.fixed]
         total = total_of(known.fixed, total)

@@ -176,10 +176,15 @@ class DifferentiableFit:
         """
         try:
             value, gradient = self._run(_differentiated(self, objective))(parameters)
+        except jax.errors.TracerArrayConversionError as error:
+            raise TypeError(
+                "the objective must be written in jax.numpy, which can be differentiated, and uses NumPy or "
+                "a function that needs plain arrays: import jax.numpy as jnp and use its functions."
+            ) from error
         except TypeError as error:
             if "scalar-output" not in str(error):
                 raise
-            wrong = "the objective must return one number, such as answers[0][0]: it returns an array."
+            wrong = "the objective must return one number, such as answers[0].sum(): it returns an array."
             raise TypeError(wrong) from None
         return float(value), gradient
 

@@ -23,6 +23,7 @@ from pgmjax.measurements.inputs import Input, are_secure, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.queries import Query
+from pgmjax.queries import text as query_text
 
 _ROUNDING = 1e-9
 
@@ -127,13 +128,8 @@ class History:
             )
         if covariance is not None:
             stddev = np.sqrt(np.diagonal(np.asarray(covariance, np.float64)))
-        queries = checks.several("queries", queries, "queries")
-        if not all(isinstance(query, Query) for query in queries):
-            kinds = sorted({type(query).__name__ for query in queries if not isinstance(query, Query)})
-            raise TypeError(
-                f"queries must hold queries, such as pgmjax.queries.marginal([name]), got {', '.join(kinds)}"
-                ": write, for example, history.builders.equals('sex', 'F').query(domain)."
-            )
+        given = checks.several("queries", queries, "queries", "write a list, such as ['sex=F', ('age',)]")
+        queries = [query_text.asked(domain, query, "Each query") for query in given]
         rows = [query.num_rows(domain) for query in queries]
         values = _flat(values, rows)
         measured = []

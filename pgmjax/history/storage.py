@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pgmjax._internal import checks, files, formats
+from pgmjax._internal import files, formats
 from pgmjax._version import __version__
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
@@ -33,7 +33,7 @@ def save(folder: Any, history: Any) -> None:
     Raises:
         ValueError: the folder exists.
     """
-    checks.new_path(folder)
+    files.check_target(folder)
     arrays: dict[str, np.ndarray] = {}
     if history.covariance is not None:
         arrays["covariance"] = history.covariance

@@ -55,7 +55,8 @@ class PerturbedCodes:
     codes: Any
 
     def __post_init__(self) -> None:
-        checks.kind(self.distribution, KaryResponse, "distribution must be a KaryResponse")
+        such = "such as privacy.KaryResponse(3, 0.25), of three values and lies in a quarter of the answers"
+        checks.kind(self.distribution, KaryResponse, "distribution must be a KaryResponse", such)
 
     @classmethod
     def of(cls, table: Any) -> PerturbedCodes:

@@ -62,6 +62,11 @@ class PerturbedRecord:
         """
         if not isinstance(record, Mapping):
             raise ValueError(f"a response must be a JSON object, got {type(record).__name__}.")
+        if "format" not in record:
+            raise ValueError(
+                "a response is what perturbs a record, and this has no format: make each by "
+                "local.respond(domain, record, mechanism), or pgmjax respond."
+            )
         formats.RESPONSE.check(record, "the response")
         try:
             checks.kind(record["id"], str, "id must be text")

@@ -250,7 +250,7 @@ def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, .
         then = f"give the measurements of the {type(measurements).__name__}, its attribute of that name"
     given = checks.several("measurements", measurements, "LinearMeasurement", then)
     for one in given:
-        then = "write LinearMeasurement(clique, values, stddev, query); queries come after the measurements"
+        then = "write LinearMeasurement(clique, values, stddev) for each answer, with its query if it has one"
         checks.kind(one, LinearMeasurement, "measurements must be LinearMeasurement", then)
     return tuple(one.over(domain) for one in given)
 

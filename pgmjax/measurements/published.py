@@ -370,7 +370,10 @@ def _read(path: pathlib.Path) -> Any:
         place, reason = place_and_reason(failure)
         reason += ". Save it as UTF-8" * (reason == NOT_UTF8)
         raise ValueError(f"{path} cannot be read{place}{f': {reason}' if reason else ''}.")
-    raise ValueError(f"{path} must be a .csv, .parquet or .json file of published numbers.")
+    raise ValueError(
+        f"{path} must be a .csv, .parquet or .json file of published numbers. A table of records goes to "
+        "pgmjax release."
+    )
 
 
 def _check_commas(path: pathlib.Path, line: bytes) -> None:

@@ -76,7 +76,7 @@ class Mechanism(PrivacyParameters):
         data: Dataset | OpenTable,
         workload: Workload | KWay,
         *,
-        discover: Discovery | None = None,
+        discover: Discovery | Any = None,
         ledger: Ledger | None = None,
         key: str | None = None,
         show_progress: bool | None = None,
@@ -89,7 +89,8 @@ class Mechanism(PrivacyParameters):
             data: the private table; an open one, some of whose columns nobody described, needs `discover`.
             workload: the queries that the release should answer; for an open table all marginals of k
                 attributes, a `KWay`, as its domain is not known yet, or queries of described columns.
-            discover: what the discovery of an open table's domain may cost.
+            discover: what the discovery of an open table's domain may cost: a share of the budget, or a
+                `discovery.Discovery`.
             ledger: the ledger with the table's budget. Default: no record beyond this run.
             key: the run's name in the ledger. Default: derived from the request. Repeating a run under the
                 same name returns the same answers at no cost, also after an interruption.
@@ -113,7 +114,8 @@ class Mechanism(PrivacyParameters):
         """
         with self._keeping(ledger, key, folder) as keeping:
             counting = CountLeftOut.of(count_left_out)
-            return self.execute(self._start(data, workload, keeping, show_progress, discover, counting))
+            share = discover if discover is None or isinstance(discover, Discovery) else Discovery(discover)
+            return self.execute(self._start(data, workload, keeping, show_progress, share, counting))
 
     def asked(self, domain: Domain, every: KWay) -> Workload:
         """Return what all marginals of k attributes are over a domain, within the limit of cells.
@@ -252,7 +254,7 @@ class Mechanism(PrivacyParameters):
                 + (
                     f"{self.name} takes none, describe them."
                     if settings
-                    else "say what discovery may cost, discover=Discovery('0.1')."
+                    else "say what share of the budget discovery may cost, such as discover=0.1."
                 )
             )
         search = DiscoveryRun.of(table, settings, keeping.ledger)

@@ -157,6 +157,9 @@ class HDMM(MeasureOnce):
         Raises:
             ValueError: see `choose`.
         """
+        checks.kind(
+            workload, Workload, "workload must be a Workload", "write expected_errors(workload, domain)"
+        )
         chosen, bounds = self.choose(workload, domain), (max_weight, self._fitted_by(), max_records)
         request = Request(domain, workload, self._neighbours, self.budget(), *bounds)
         planned = request._planned(chosen.queries, _weights(chosen), self.backend)

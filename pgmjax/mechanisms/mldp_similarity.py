@@ -16,7 +16,14 @@ from pgmjax.learning import Learner, as_learner
 from pgmjax.learning.base import FittedLearner
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.ratings import MEASURES, PROTECTS, NoisySimilarities, PrivateRatings, value_range
+from pgmjax.privacy.ratings import (
+    GRID,
+    MEASURES,
+    PROTECTS,
+    NoisySimilarities,
+    PrivateRatings,
+    value_range,
+)
 
 _LARGEST_FEATURE = 1e60  # learners square products of two of them
 
@@ -95,6 +102,23 @@ class SimilarityMLDP(PrivacyParameters):
         checks.set_integers(self, "training_seed", low=0)
         as_learner(self.learner)
 
+    def noise_stddev(self, ratings: Ratings) -> float:
+        """Return the standard deviation of the noise in each measured similarity. Spends nothing; public."""
+        table, pairs = self._table(ratings)
+        return GRID * table.noise(pairs, self.measure, epsilon=self.epsilon)[1].stddev
+
+    def _table(self, ratings: Ratings, journal: Any = None) -> tuple[PrivateRatings, np.ndarray]:
+        """Return the private table and the pairs that are measured."""
+        table = PrivateRatings(
+            ratings,
+            self.relation,
+            self.budget(),
+            protect=self.protect,
+            backend=self.backend,
+            journal=journal,
+        )
+        return table, covering_pairs(table.shape[0], self.training_count, self.training_seed)
+
     def run(
         self, ratings: Ratings, features: Any = None, *, ledger: Ledger | None = None, key: str | None = None
     ) -> SimilarityPredictor:
@@ -120,16 +144,9 @@ class SimilarityMLDP(PrivacyParameters):
         names = ("protect", "measure", "training_count", "training_seed")
         asked = {name: getattr(self, name) for name in names}
         asked |= {"mechanism": self.name, "shape": list(ratings.shape), "scale": ratings.scale}
-        table = PrivateRatings(
-            ratings,
-            self.relation,
-            self.budget(),
-            protect=self.protect,
-            backend=self.backend,
-            journal=Keeping(ledger, key).journal(ratings, self._request_of(asked)),
-        )
+        journal = Keeping(ledger, key).journal(ratings, self._request_of(asked))
+        table, pairs = self._table(ratings, journal)
         records = table.shape[0]
-        pairs = covering_pairs(records, self.training_count, self.training_seed)
         known = None if features is None else np.asarray(features, np.float64)
         encodings = encode_pairs(pairs, records, known)
         released = table.similarities(pairs, self.measure, epsilon=self.epsilon)

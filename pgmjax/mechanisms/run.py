@@ -208,7 +208,8 @@ class Request:
             total = "number of records" if self.max_weight is None else "total weight"
             raise ValueError(
                 f"The {total} is private and cannot be estimated from this workload: no query's rows add up "
-                "to every record counted once. Add a whole marginal to the workload; nothing was spent."
+                "to every record counted once. Add a whole marginal to the workload, such as "
+                f"[{self.domain.attributes[0]!r}]; nothing was spent."
             )
         return list(queries)
 

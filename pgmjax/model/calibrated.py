@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.cliques import Clique, as_clique, as_cliques
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES, SlicedTree, tree_for
@@ -79,6 +79,8 @@ class CalibratedModel(NamedMarginals):
                 "cliques must be a list of tuples of attribute names, got one string: write [('age', 'sex')]."
             )
             raise TypeError(said)
+        if isinstance(cliques, tuple | list):
+            return self._streamed(iter(as_cliques(self.domain, cliques)))
         return self._streamed(_each(self.domain, cliques))
 
     def _streamed(self, cliques: Iterator[Clique]) -> Iterator[tuple[Clique, np.ndarray]]:
@@ -200,7 +202,13 @@ class CalibratedModel(NamedMarginals):
         measure = DISTANCES[checks.choice("distance", distance, tuple(DISTANCES))]
         pairs = tables.items() if isinstance(tables, Mapping) else tables
         result = {}
-        for names, values in pairs:
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2 or isinstance(pair[0], str):
+                raise TypeError(
+                    "tables must be a mapping from cliques to tables, or pairs of the two, got "
+                    f"{type(pair).__name__} in it: write {{('sex',): [520, 480]}}."
+                )
+            names, values = pair
             clique = as_clique(self.domain, names)
             result[clique] = float(measure(self.marginal(clique) - self._table(clique, values)))
         return result

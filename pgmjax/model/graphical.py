@@ -221,8 +221,8 @@ class GraphicalModel(ModelRows):
         total = self.total * math.exp(log_share)
         if not math.isfinite(log_share):
             raise ValueError(
-                f"the model gives this evidence on {tuple(evidence)} probability zero: it cannot hold for "
-                f"{self._contradicting(evidence)} together; leave one of them out."
+                f"the model gives this evidence on {tuple(evidence)} probability zero: "
+                f"{_impossible(self._contradicting(evidence))}."
             )
         if total == 0:
             raise ValueError(
@@ -367,6 +367,12 @@ def load(folder: Any) -> GraphicalModel:
     if not model._is_possible():
         raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
     return model
+
+
+def _impossible(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"no record has this value of {names[0]!r}"
+    return f"it cannot hold for {tuple(names)} together; leave one of them out"
 
 
 def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:

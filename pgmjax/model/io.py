@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import files
 from pgmjax._internal.files import ArrayFolder, StoredArrays, float_array, parse_json, read_text
 from pgmjax._version import __version__
 from pgmjax.data.cliques import as_clique
@@ -46,7 +46,7 @@ def write(
     Raises:
         ValueError: the folder exists.
     """
-    checks.new_path(folder)
+    files.check_target(folder)
     common = {"pgmjax": __version__, "domain": model.domain.to_dict(), "total": model.total}
     common[inputs.KEY] = inputs.to_list(model.inputs)
     kind.write(folder, {**common, **fields}, {ARRAYS: arrays})

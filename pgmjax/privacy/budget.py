@@ -104,6 +104,8 @@ class Budget(SingleProcess):
         delta: Any = None,
     ):
         super().__init__()
+        if isinstance(unit, float):
+            raise TypeError(f'A delta goes with its unit: write Budget({cap}, unit="renyi", delta={unit}).')
         also = "" if isinstance(unit, str) else 'a delta stands as in Budget(1, unit="renyi", delta=1e-6)'
         unit = checks.choice("unit", unit, ("epsilon", "rho", "renyi"), also)
         if (delta is None and unit == "renyi") or (delta is not None and unit == "epsilon"):
@@ -364,8 +366,9 @@ the answers so far changes at most by a factor of exp(0.25).
         unpriced = [event.kind for event in events if event.epsilon is None]
         if unpriced:
             raise ValueError(
-                f"The budget counts pure epsilon, in which {unpriced[0]} has no price: it is private only up "
-                "to a delta. Use a budget of unit 'rho', or Laplace noise."
+                f"The budget counts pure epsilon, in which {unpriced[0]} noise, bought by rhos, has no "
+                "price: it is private only up to a delta. Buy by epsilons, as in epsilons=[0.1], or open "
+                "Budget(0.1, 'rho')."
             )
         return sum((epsilon for epsilon in epsilons if epsilon is not None), Fraction(0))
 

@@ -72,7 +72,7 @@ def exact(name: str, value: Any) -> Fraction:
         True
     """
     if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be a number, got a bool.")
+        raise TypeError(f"{name} must be a number, such as 1 or 0.1, got {value}.")
     if isinstance(value, str):
         top, slash, bottom = value.strip().partition("/")
         if slash and not (_NUMBER.fullmatch(top) and _NUMBER.fullmatch(bottom)):
@@ -236,7 +236,7 @@ def split(total: Fraction, weights: Sequence[Any]) -> tuple[Fraction, ...]:
         >>> split(Fraction(1), [1, 2])
         (Fraction(1, 3), Fraction(2, 3))
     """
-    each = checks.several("weights", weights, "numbers")
+    each = checks.several("weights", weights, "numbers", "give a list, such as [1, 1] for two equal parts")
     exact_weights = [_positive("a weight of the budget", weight) for weight in each]
     if not exact_weights:
         raise ValueError("There is nothing to divide the budget between: give at least one weight.")

@@ -31,6 +31,9 @@ from pgmjax.queries import Query, integers
 _SATURATED = 2**62
 _CHUNK = 1 << 16
 
+_SCORE = (
+    "such as privacy.Counts(queries.marginal(['age'])), or Distances of pairs of a marginal and its model's"
+)
 METHODS = ("permute-and-flip", "exponential")
 MOST_DRAWS = 10**6
 
@@ -251,7 +254,7 @@ def plan_scores(
         TypeError: the argument is not a score.
         ValueError: the score does not fit the domain, or not exactly one valid cost is given.
     """
-    checks.kind(score, Score, "score must be a pgmjax.privacy.Score", "such as privacy.Counts(...)")
+    checks.kind(score, Score, "score must be a pgmjax.privacy.Score", _SCORE)
     if (epsilon is None) == (rho is None):
         raise ValueError("Give either epsilon or rho, what the scores may cost.")
     score.check(domain)
@@ -316,7 +319,7 @@ def plan_selection(
         TypeError: the argument is not a score, or a cost or `draws` is not a number.
         ValueError: the score does not fit the domain, the method is unknown, or a number is out of range.
     """
-    checks.kind(score, Score, "score must be a pgmjax.privacy.Score", "such as privacy.Counts(...)")
+    checks.kind(score, Score, "score must be a pgmjax.privacy.Score", _SCORE)
     if (epsilon is None) == (rho is None):
         raise ValueError("Give either epsilon or rho, what the selection may cost.")
     if method is None:

@@ -112,9 +112,8 @@ class PrivateRatings(Gate):
             record affects only the pairs that contain it.
         """
         pairs = check_pairs(pairs, self._ratings.shape[0])
-        sensitivity = self._sensitivity(pairs, measure)
         epsilon = exact_epsilon(epsilon)
-        distribution = self._backend.laplace(sensitivity, epsilon)
+        sensitivity, distribution = self.noise(pairs, measure, epsilon=epsilon)
         asked = {"similarities": {"pairs": pairs.tolist(), "measure": measure, "scale": distribution.scale}}
         self._charge([LaplaceEvent(epsilon, None, distribution.scale)], asked)
 
@@ -131,6 +130,11 @@ class PrivateRatings(Gate):
 
         values = self._kept(asked, compute)
         return NoisySimilarities(pairs, measure, values, sensitivity, distribution)
+
+    def noise(self, pairs: np.ndarray, measure: str, *, epsilon: Any) -> tuple[int, DiscreteNoise]:
+        """Return the L1 sensitivity and the noise of answers, in units of `GRID`. Spends nothing; public."""
+        sensitivity = self._sensitivity(pairs, measure)
+        return sensitivity, self._backend.laplace(sensitivity, exact_epsilon(epsilon))
 
     def _sensitivity(self, pairs: np.ndarray, measure: str) -> int:
         scale = self._ratings.scale

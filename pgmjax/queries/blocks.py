@@ -667,7 +667,7 @@ class Mean(Moments):
     """The sum of a value over the records, one row: an unnormalised mean, the first moment."""
 
     kind: ClassVar[str] = "mean"
-    _written: ClassVar[str] = "queries.mean([9, 26.5, ...]), in a file {mean: [9, 26.5, ...]}"
+    _written: ClassVar[str] = 'queries.mean([9, 26.5, ...]), in a file {"mean": [9, 26.5, ...]}'
 
     def __init__(self, values: ArrayLike | None = None) -> None:
         if isinstance(values, str):

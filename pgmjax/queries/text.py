@@ -167,9 +167,19 @@ def asked(domain: Domain, given: Any, said: str = "A query") -> queries.Query:
     """
     if isinstance(given, queries.Query):
         return given.over(domain)
+    if isinstance(given, str) and given.lower().endswith((".html", ".htm")):
+        raise ValueError(
+            f"{given!r} is the name of a page, and here stands a query, such as 'sex=F': the page of a "
+            "release is report.html in the folder that save(folder) writes."
+        )
     if isinstance(given, str):
         return parse(given, domain).over(domain)
     if isinstance(given, tuple | list) and given and all(isinstance(each, str) for each in given):
+        if any(re.search(r"[=<>]", each) and each not in domain for each in given):
+            raise ValueError(
+                f"{said} is one count, and these are several conditions: join those that hold together in "
+                f"one text, {','.join(given)!r}, or ask one at a time."
+            )
         return queries.marginal(given).over(domain)
     first = domain.attributes[0]
     if isinstance(given, queries.AttributeQuery):
@@ -350,7 +360,8 @@ def _no_operator(name: str, rest: str) -> str:
             f"counts of some attributes are a marginal: pgmjax query DIR --marginal {name}, or in Python "
             f"({name!r},), as in release.report(({name!r},))."
         )
-    return f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}, got {got}."
+    span = f"; a range is {name}>=18,{name}<35" if ".." in rest or rest.split()[:1] == ["in"] else ""
+    return f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}, got {got}{span}."
 
 
 def _unknown(name: str, domain: Domain) -> str:

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.migration import Named
+from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique, all_subsets, in_order
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import WHOLE, Population
@@ -208,7 +208,7 @@ class Unbiased:
         return np.stack([low, high], axis=-1)
 
 
-class CountEstimates:
+class CountEstimates(Named):
     """Unbiased answers to any queries from the noisy answers of one release, prepared once.
 
     Args:
@@ -226,6 +226,10 @@ class CountEstimates:
         >>> CountEstimates(domain, []).unbiased(marginal(["b"])) is None
         True
     """
+
+    __getitem__ = instead(
+        "Estimates are asked with a query: write release.report(('age',)) for their counts."
+    )
 
     def __init__(
         self,
@@ -590,6 +594,11 @@ class ReleaseAccuracy(Named):
 
     columns: tuple[TableAccuracy, ...]
     tables: tuple[TableAccuracy, ...]
+
+    __getitem__ = instead(
+        "The accuracy of a release has columns and tables, lists in the order of the domain and of what was "
+        "asked; the error of a query is release.report(('age',))."
+    )
 
     def by_size(self) -> list[dict[str, float | None]]:
         """Return the accuracy of groups by their size, over all determined columns and tables.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from pgmjax._internal.migration import Named, of_class
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.population import Population, sentences_of
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.measurements.inputs import MEASURED, Input
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.row_file import decoded_rows
@@ -45,18 +44,18 @@ class Analysis:
         measurements: its noisy answers.
         total: the number of records if it is public, None if it is estimated.
         weighted: whether records have weights.
-        inputs: of the release.
+
+    A prior and public facts that the model was fitted to are no part of the draws: tables do not profit from
+    them, and how far they moved the model counts as an error of an estimate.
 
     Raises:
-        ValueError: records have weights, nothing was measured, or the model was also fitted to a prior or to
-            public facts, which a draw would not know.
+        ValueError: records have weights, or nothing was measured.
     """
 
     model: Any
     measurements: Sequence[LinearMeasurement]
     total: float | None
     weighted: bool
-    inputs: Sequence[Input]
 
     def __post_init__(self) -> None:
         if self.weighted:
@@ -66,11 +65,6 @@ class Analysis:
                 "Draws need noisy counts and a graphical model fitted to them, and this release has none, so "
                 "that nothing tells how far its model may be off: release with a mechanism that measures, "
                 "such as marginals."
-            )
-        if others := sorted({each.name for each in self.inputs if each.role != MEASURED}):
-            raise ValueError(
-                f"The model was not fitted to noisy counts alone, but also to {others[0]!r}. Draws would not "
-                "know it, and their intervals would be about another model: release without it."
             )
 
     def tables(self, m: int, seed: int, rows: int | None) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
@@ -192,6 +186,9 @@ class Answer(NamedTuple):
     def __float__(self) -> float:
         return self.estimate
 
+    def __truediv__(self, other: Any) -> NoReturn:
+        raise TypeError("An answer has several numbers: calculate with answer.estimate, or answer.share.")
+
     def __getattr__(self, name: str) -> Any:
         return of_class(self, name)
 
@@ -260,7 +257,8 @@ class Analysed(Named):
         """Return tables to analyse like real ones, whose estimates `pj.uncertainty.combine` puts together.
 
         Each is of one draw of the posterior of the noisy answers, with records drawn independently of one
-        another. A draw is fitted without regularisation, whose bias would lie in no interval. An adaptive
+        another. A draw is fitted without regularisation, whose bias would lie in no interval, and without a
+        prior or public facts, which are no part of what the noisy answers say. An adaptive
         mechanism's choice of what to measure is taken as it was: what it adds to the error is in no interval.
         This costs no privacy.
 
@@ -274,8 +272,7 @@ class Analysed(Named):
 
         Raises:
             ImportError: pandas or pyarrow is not installed.
-            ValueError: m is below 2, rows below 1, records have weights, nothing was measured, or the model
-                was also fitted to a prior or to public facts.
+            ValueError: m is below 2, rows below 1, records have weights, or nothing was measured.
         """
         arrow, _ = checks.optional("pyarrow", extra="tables"), checks.optional("pandas", extra="demo")
         return [arrow.table(columns).to_pandas() for _, columns in self.drawn_columns(m, seed, rows)]

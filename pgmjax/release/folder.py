@@ -502,7 +502,7 @@ class SavedRelease(Analysed):
         noisy = read_measurements(path, model.domain) if path.is_file() else ()
         total = float(model.total) if self.record.get("total_public") else None
         weighted = bool(self.record.get("weighted"))
-        return Analysis(model, noisy, total, weighted, inputs_in(self.folder, self.record))
+        return Analysis(model, noisy, total, weighted)
 
     def distances(self) -> tuple[NoisyDistance, ...]:
         """Return the noisy distances that an adaptive mechanism published, () for other mechanisms."""

@@ -253,7 +253,7 @@ class Release(Analysed):
     def analysis(self) -> Analysis:
         """Return the release as its draws see it; refused where no draws can be made."""
         total = float(self.model.total) if self.total_public else None
-        return Analysis(self.model, self.measurements, total, self.weighted, self.inputs)
+        return Analysis(self.model, self.measurements, total, self.weighted)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.

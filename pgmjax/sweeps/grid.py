@@ -104,6 +104,7 @@ class SweepGrid:
             FileNotFoundError: the file does not exist.
             ValueError: the file is not TOML, a key is missing or unknown, or a value is invalid.
         """
+        checks.kind(path, str | os.PathLike, "path must be that of a grid, a TOML file")
         file = pathlib.Path(path)
         if not file.exists():
             raise FileNotFoundError(f"There is no grid file {file}.")

@@ -92,7 +92,9 @@ class ResultFile:
         self.path = pathlib.Path(path)
         duckdb = checks.optional("duckdb", extra="tables")
         if read_only and not self.path.exists():
-            raise FileNotFoundError(f"There is no file of results {self.path}.")
+            raise FileNotFoundError(
+                f"There is no file of results {self.path}: pgmjax bench run GRID writes one."
+            )
         if not self.path.absolute().parent.is_dir():
             raise FileNotFoundError(f"There is no folder {self.path.absolute().parent} for the results.")
         try:

@@ -73,7 +73,8 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     level = checks.number("level", level, above=0, below=1)
     if given.ndim == 0 or given.shape != own.shape:
         raise ValueError(
-            f"Estimates and variances must be one for each table, got shapes {given.shape} and {own.shape}."
+            "Estimates and variances must be one for each of the tables, such as 20 of release.tables(20): "
+            f"got shapes {given.shape} and {own.shape}."
         )
     if len(given) < 2:
         raise ValueError(f"Estimates of at least two tables are needed, got {len(given)}: draw more tables.")

@@ -231,6 +231,18 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
         (lambda: pj.Estimator().fit(DOMAIN, [NOISY], [pj.FixedMarginal(("a",), [2, 4])]), "constraints="),
         (lambda: pj.adapters.mbi.from_mbi(DOMAIN, [NOISY]), "pgmjax's own: write Estimator"),
         (lambda: FIT.model.answer(1), r"conditions such as 'a=0', names such as \('a',\)"),
+        (lambda: pj.Synthesizer({"a": 2}), r"domain and frame go to fit\(frame, domain\)"),
+        (lambda: FIT.model.sample(5, decode=True), r"codes become values by pandas.DataFrame\(domain.decode"),
+        (lambda: DATA.marginals(("a", "b")), r"a list of cliques, got one: write \[\('a', 'b'\)\]"),
+        (lambda: FIT.model.calibrate().marginals(("a", "b")), "a list of cliques, got one"),
+        (lambda: pj.Estimator().plan(DOMAIN, ("a", "b")), "a list of cliques, got one"),
+        (lambda: FIT.model.calibrate().scores([("a",), [2, 4]]), r"write \{\('sex',\): \[520, 480\]\}"),
+        (lambda: FIT.model.marginal("b"), r"write \('b',\), and several names as one tuple, \('b', 'a'\)"),
+        (lambda: pj.Attribute.from_spec({"size": 3}, "a"), "The name of an attribute comes first"),
+        (lambda: pj.discovery.OpenTable.from_frame(DOMAIN, 3), "The frame comes first"),
+        (lambda: pj.privacy.Budget(1, 1e-6), r'write Budget\(1, unit="renyi", delta=1e-06\)'),
+        (lambda: pj.privacy.Budget(1).split(2), r"such as \[1, 1\] for two equal parts"),
+        (lambda: pj.Estimator().fit(DOMAIN, [NOISY], callback=lambda: 0), "write lambda progress"),
     ],
 )
 def test_functions_classes_and_operators_are_told_what_to_write(call, write):

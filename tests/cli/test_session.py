@@ -92,6 +92,21 @@ def test_bad_input(folder, capsys, words, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words", [("status", "--name", "other"), ("export", "--name", "other", "--out", "h")]
+)
+def test_a_refused_session_leaves_no_file_beside_the_ledger(folder, capsys, words):
+    before = {path.name for path in folder.iterdir()}
+    assert call(folder, *words) == 2
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def test_the_name_of_an_account_is_no_session(folder, capsys):
+    assert ask(folder, *table(folder)) == 0
+    assert call(folder, "status", "--name", "small") == 2
+    assert "but an account: write --account small" in capsys.readouterr().err
+
+
 def test_what_a_session_was_begun_with_is_named(folder, capsys):
     assert ask(folder, *table(folder)) == 0
     assert ask(folder, *table(folder, cap="0.25")) == 2

@@ -86,6 +86,22 @@ def test_evidence_sessions_and_perturbed_tables_take_conditions(release, tmp_pat
     assert again.source == "history" and again.value == first.value
 
 
+def test_a_history_takes_conditions_and_names():
+    values = np.arange(1.0 + DOMAIN.size(NAMES))
+    said, meant = (
+        pj.history.History.from_answers(DOMAIN, queries, values, stddev=2.0)
+        for queries in ([TEXT, NAMES], [QUERY, MARGINAL])
+    )
+    np.testing.assert_array_equal(said.rows.matrix(), meant.rows.matrix())
+
+
+def test_several_conditions_are_joined_in_one_text(release):
+    with pytest.raises(ValueError, match=r"one text, .sex=M,age<40., or ask one at a time"):
+        release.model.answer(["sex=M", "age<40"])
+    with pytest.raises(ValueError, match=r"report\.html in the folder that save"):
+        release.report("page.html")
+
+
 def test_rows_are_completed_and_checked_from_a_frame(release):
     partial = pd.DataFrame({"age": [10, None, 70], "sex": ["M", "F", None]})
     codes = {"age": [0, -1, 2], "sex": [1, 0, -1]}

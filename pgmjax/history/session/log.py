@@ -217,6 +217,11 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
     logs = begun(ledger, name, wanted)
     if not logs:
         of = "" if wanted is None else f" of account {wanted!r}"
+        if name in {account.name for account in ledger.accounts()}:
+            raise ValueError(
+                f"There is no session {name!r}{of} in {ledger.path}, but an account: write --account "
+                f"{name}, or account= in Python, and name its session, or leave the name out."
+            )
         raise ValueError(
             f"There is no session {name!r}{of} in {ledger.path}: begin it with its table, by "
             "`pgmjax session ask --table` or Session.open."

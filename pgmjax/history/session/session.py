@@ -138,12 +138,12 @@ class Session(Named):
             IdempotencyConflict: a session of that name with other arguments exists.
             LedgerError: the ledger cannot be read or written.
         """
-        opened_ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
         source = default_backend() if backend is None else backend
         asked = (exact_epsilon(cap), Relation.parse(relation), name, given, source)
-        log, held, choice = opened(opened_ledger, data, *asked)
-        choice = choice if source.seed is None else repeatable_choice(source.seed)
-        return cls(opened_ledger, log, held, source, choice)
+        with _held(ledger) as opened_ledger:
+            log, held, choice = opened(opened_ledger, data, *asked)
+            choice = choice if source.seed is None else repeatable_choice(source.seed)
+            return cls(opened_ledger, log, held, source, choice)
 
     @classmethod
     def read(
@@ -159,8 +159,8 @@ class Session(Named):
         Raises:
             ValueError: there is no session of that name, or several.
         """
-        opened_ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-        return cls(opened_ledger, granted(opened_ledger, name, account), None, None)
+        with _held(ledger) as opened_ledger:
+            return cls(opened_ledger, granted(opened_ledger, name, account), None, None)
 
     @property
     def domain(self) -> Domain:
@@ -407,3 +407,17 @@ class Session(Named):
 def _seed(seed: int, step: int) -> int:
     """Return the seed of one step's noise, so that no two steps share a stream."""
     return int.from_bytes(hashlib.sha256(f"pgmjax session {seed} {step}".encode()).digest()[:8], "big")
+
+
+@contextlib.contextmanager
+def _held(ledger: Ledger | str | os.PathLike[str]) -> Iterator[Ledger]:
+    """Yield a ledger, or that of a path, which is closed if the session is refused."""
+    if isinstance(ledger, Ledger):
+        yield ledger
+        return
+    found = Ledger.open(ledger)
+    try:
+        yield found
+    except BaseException:
+        found.close()
+        raise

@@ -258,10 +258,9 @@ def _asked(
         )
     if not flag("secure", secure) and not account.research:
         raise ValueError(
-            f"Account {account.name!r} takes secure noise only, and this noise can be repeated or is "
-            "of a source of your own, and protects nobody: leave out the seed or the source, or register "
-            "the table for research. It may be the noise of answers that the run's folder holds already: "
-            "begin in another folder then. Nothing was charged."
+            f"Account {account.name!r} takes secure noise only, and this noise has a seed, or comes from a "
+            "source of your own: leave it out. Experiments have a ledger of their own, made for research "
+            "(research=True). Nothing was charged."
         )
     done = {"events": [event.to_dict() for event in events], "relation": relation.value, "secure": secure}
     return chain.digest_of("request", {"request": dict(request), **done})
