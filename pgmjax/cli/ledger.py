@@ -33,7 +33,7 @@ from pgmjax.privacy.ledger.account import budget_row, definition_row, label_delt
 def _init(arguments: argparse.Namespace) -> None:
     _check_table(arguments)
     if arguments.same_people_as is not None:
-        given = process.first_of(arguments, ("name", "epsilon", "delta", "measure"), given=True)
+        given = process.first_of(arguments, ("name", "epsilon"))
         process.refuse(
             (
                 given,

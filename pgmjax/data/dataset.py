@@ -174,8 +174,7 @@ class Dataset(Named):
             if outside and (attribute.labels or attribute.bins):
                 raise ValueError(
                     f"Column {name!r} must hold codes, 0..{attribute.size - 1}, and {outside} rows have "
-                    "others: for values, and not codes, write Dataset.from_frame(domain, frame), which "
-                    "takes a mapping too. From codes that begin at 1 subtract 1."
+                    "others: values go to Dataset.from_frame(domain, frame); from codes from 1 subtract 1."
                 )
         given = None
         if bound is not None:

@@ -285,7 +285,7 @@ class Coder:
         if self._notation.time is not None:
             return "it has cells of dates"
         dates = ": describe dates by from and to, or give a number of each, such as the year"
-        return f"its domain has numbers, by bins or by min and max{dates * (storage == 'date')}"
+        return f"it has bins of numbers{dates * (storage == 'date')}"
 
     def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
         """Encode numbers or bools [rows]; `null` [rows] is true for missing values.

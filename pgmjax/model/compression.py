@@ -311,7 +311,7 @@ def _counted(domain: Domain, measurement: LinearMeasurement) -> str:
     if len(measurement.clique) > 1 or _blocks(measurement)[measurement.clique[0]] != identity():
         raise ValueError(
             "values are merged by counts of every value of one attribute (no query), got a measurement on "
-            f"{measurement.clique}: measure each attribute by itself first, such as "
+            f"{measurement.clique}: measure all values of each attribute by itself first, as "
             f"('{measurement.clique[0]}',)."
         )
     return measurement.clique[0]

@@ -366,9 +366,8 @@ the answers so far changes at most by a factor of exp(0.25).
         unpriced = [event.kind for event in events if event.epsilon is None]
         if unpriced:
             raise ValueError(
-                f"The budget counts pure epsilon, in which {unpriced[0]} noise, bought by rhos, has no "
-                "price: it is private only up to a delta. Buy by epsilons, as in epsilons=[0.1], or open "
-                "Budget(0.1, 'rho')."
+                f"The budget counts pure epsilon, in which {unpriced[0]} has no price: it is private only up "
+                "to a delta. Buy by epsilons, as in epsilons=[0.1], or open Budget(0.1, 'rho')."
             )
         return sum((epsilon for epsilon in epsilons if epsilon is not None), Fraction(0))
 

@@ -150,11 +150,6 @@ def error_bars(
         errors = bootstrap.pooled_errors(values, refits, linear, best.of_noise(asked, refits.noise), level)
         stddevs, biases, halves = errors.stddevs, errors.biases, errors.half_widths
     intervals = np.stack([values - halves, values + halves], axis=-1)
-    if method == "bootstrap" and linear.determined.any() and np.isnan(intervals[linear.determined]).all():
-        checks.warn(
-            "No answer has an interval: the bootstrap pools the errors of at least 100 determined answers. "
-            "Ask for more of them, or choose method='linear'."
-        )
     sizes = tuple(query.num_rows(domain) for query in asked)
     return ErrorBars(values, stddevs, intervals, linear.determined, level, method, sizes, biases)
 

@@ -78,7 +78,7 @@ def test_a_check_counts_what_has_no_place(table, capsys):
     ]
     assert main(asked) == 1
     said = capsys.readouterr().out
-    assert "age: 1 no number, 1 out of range" in said and "price: 1 no number, 1 missing" in said
+    assert "age: 1 no number, 1 without a cell" in said and "price: 1 no number, 1 missing" in said
     assert "job: 2 not among the labels, 1 missing" in said and "not in the domain: who" in said
     assert "412" not in said and "judge" not in said
     rows = list(csv.reader((table / "bad.csv").open(encoding="utf-8")))
@@ -231,8 +231,8 @@ UNTIDY = {
     "fine": (["a", "b", "", "c"], {"labels": ["a"], "missing": True, "other": True}),
 }
 TOLD = {
-    "age": ("1 no number, 1 out of range", '`missing: ["NA"]`', "`clip: true`"),
-    "height": ("1 out of range", "some lie between the steps of 1", "`clip: true`"),
+    "age": ("1 no number, 1 without a cell", '`missing: ["NA"]`', "`clip: true`"),
+    "height": ("1 without a cell", "some are no whole numbers"),
     "income": ("2 no number", '`decimal: ",", thousands: "."` reads all of them'),
     "price": ("2 no number", "no `decimal` and no `thousands`, for numbers such as 1.5, reads all of them"),
     "born": ("3 no date, 1 missing", '`format: "%d.%m.%Y"` reads all of them', "`missing: true`"),
@@ -257,7 +257,7 @@ TOLD = {
         "accents, dashes or quotes, of \"L'Ile\", 'Orléans': `labels",
         "`other: true`",
     ),
-    "region": ("1 out of range", "a larger size"),
+    "region": ("1 without a cell", "a larger size"),
 }
 MENDED = {
     "age": {"min": 0, "max": 120, "missing": ["NA"], "clip": True},
@@ -353,8 +353,8 @@ def test_columns_of_types_that_an_entry_does_not_take(tmp_path, capsys):
     assert main([*asked, "--holder-log", str(tmp_path / "bad.csv")]) == 1
     said = capsys.readouterr().out
     assert "day: its values are of type date32[day], and it takes codes 0..2" in said
-    assert "real: 1 out of range" in said
-    assert "price: 1 out of range, 1 missing" in said and "on: 1 not among the labels, 1 missing" in said
+    assert "real: 1 without a cell" in said
+    assert "price: 1 without a cell, 1 missing" in said and "on: 1 not among the labels, 1 missing" in said
     rows = list(csv.reader((tmp_path / "bad.csv").open(encoding="utf-8")))[1:]
     assert sorted(rows) == [
         ["on", "", "missing", "1"],
@@ -390,11 +390,11 @@ def test_tables_without_names_and_of_codes(tmp_path, capsys):
     (tmp_path / "t.csv").write_text("17,a\n200,b\n", encoding="utf-8")
     (tmp_path / "d.yaml").write_text("age: {min: 0, max: 120}\nword: discover\n", encoding="utf-8")
     assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.yaml"), "--no-header"]) == 1
-    assert "age: 1 out of range" in capsys.readouterr().out
+    assert "age: 1 without a cell" in capsys.readouterr().out
     np.save(tmp_path / "t.npy", np.array([[0, 1], [5, 0], [2, 7]]))
     pj.Domain({"a": 5, "b": 8}).write(tmp_path / "c.json")
     assert main(["domain", "check", str(tmp_path / "t.npy"), str(tmp_path / "c.json")]) == 1
-    assert "  a: 1 out of range" in capsys.readouterr().out
+    assert "  a: 1 without a cell" in capsys.readouterr().out
     pj.Domain({"a": 6, "b": 8}).write(tmp_path / "e.json")
     assert main(["domain", "check", str(tmp_path / "t.npy"), str(tmp_path / "e.json")]) == 0
     (tmp_path / "i.csv").write_text(",age\n0,17\n1,20\n", encoding="utf-8")  # with an index without a name
@@ -505,7 +505,7 @@ def test_a_check_knows_the_unit_and_the_weights(visits, capsys):
         "who, the unit: 1 of 3 have more than 2 records; what they have beyond that, 1 of 5 records, is left"
         in said
     )
-    assert "times: 1 no number, 1 out of range" in said or "times: 1 out of range, 1 no number" in said
+    assert "times: 1 no number, 1 without a cell" in said or "times: 1 without a cell, 1 no number" in said
     assert "not in the domain" not in said
     table = (pathlib.Path("t.csv")).read_text(encoding="utf-8").replace(",x", ",4")
     pathlib.Path("t.csv").write_text(table, encoding="utf-8")

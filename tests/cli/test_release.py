@@ -261,7 +261,7 @@ def test_bad_input_is_one_line_and_spends_nothing(changes, message, table, capsy
 
 WRONG_FILES = [
     ("t.csv", "age,sex,region\n5,Male,1\n", "income>50K, net"),
-    ("t.csv", "5,Male,1,<no>\n", "read it with --no-header"),
+    ("t.csv", "5,Male,1,<no>\n", "with --no-header"),
     ("t.csv", 'age,sex,region,"income>50K, net"\n', "The table is empty"),
     ("t.csv", None, "3 rows lie outside"),
     (

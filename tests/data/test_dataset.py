@@ -371,8 +371,8 @@ def test_bad_frames_are_refused(frame, options, kind, message):
         ([("a", "c")], ValueError, "names 'c', which is not an attribute"),
         ([("a", "a")], ValueError, "names an attribute twice"),
         ([()], ValueError, "at least one attribute"),
-        (["ab"], TypeError, "got the text"),
-        (("a", "b"), TypeError, r"got the text 'a': write \('a',\)"),
+        (["ab"], TypeError, "a list of cliques, got one"),
+        (("a", "b"), TypeError, "a list of cliques, got one"),
     ],
 )
 def test_bad_cliques_are_refused(cliques, kind, message):

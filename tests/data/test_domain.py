@@ -58,7 +58,7 @@ def test_domains_are_values():
         ({"a": 2.5}, TypeError, "must be a whole number >= 1, got 2.5"),
         ({"a": None}, TypeError, "or a mapping, got nothing"),
         ({"": 2}, ValueError, "name must not be empty"),
-        ({1: 2}, TypeError, "name must be a string, got int"),
+        ({1: 2}, TypeError, "name of an attribute comes first, a text, got int"),
     ],
 )
 def test_bad_domains_are_refused(spec, kind, message):
@@ -176,9 +176,9 @@ def test_written_json_is_one_line_an_attribute(tmp_path):
         ("d.json", "{a: 2}", ValueError, "line 1, column 2: This is not JSON: Expecting property name"),
         ("d.yaml", "a: [1, 2\n", ValueError, "line 2, column 1: This is not YAML: .* Check colons, commas"),
         ("d.yaml", "? [a, b]\n: 2\n", TypeError, "line 1, column 3: Names must be texts, got a list"),
-        ("d.yaml", "", TypeError, "must be a mapping from attribute name to entry, got nothing"),
-        ("d.json", "[1]", TypeError, "must be a mapping from attribute name to entry, got a list of 1"),
-        ("d.json", "{}", ValueError, "at least one attribute"),
+        ("d.yaml", "", ValueError, "must describe each attribute, got nothing"),
+        ("d.json", "[1]", ValueError, "must describe each attribute, got a list of 1"),
+        ("d.json", "{}", ValueError, "must describe each attribute, got nothing"),
         (
             "d.json",
             '{"a": 2.5}',

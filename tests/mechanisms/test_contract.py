@@ -232,7 +232,7 @@ BAD_EPSILONS = [
     (math.inf, ValueError, "epsilon must be finite"),
     (0, ValueError, "epsilon must be > 0, got 0"),
     (-1, ValueError, "epsilon must be > 0, got -1"),
-    (True, TypeError, "epsilon must be a number, got a bool"),
+    (True, TypeError, "epsilon must be a number, .*got a bool"),
     ("much", ValueError, "epsilon must be a number"),
     (None, TypeError, "epsilon must be a number, got NoneType"),
 ]
@@ -323,8 +323,8 @@ def test_a_run_that_is_accepted_can_be_asked_in_the_same_memory(mechanism, spend
     model = release.model.within(max_bytes=memory)
     assert model.marginal(("a", "i")).sum() == pytest.approx(model.total)
     assert len(model.sample(5, seed=0)["a"]) == 5
-    model.save(tmp_path / "model.json")
-    loaded = pj.load(tmp_path / "model.json").within(max_bytes=memory)
+    model.save(tmp_path / "model")
+    loaded = pj.load(tmp_path / "model").within(max_bytes=memory)
     np.testing.assert_allclose(loaded.marginal(("a", "i")), model.marginal(("a", "i")), rtol=1e-5)
 
 
