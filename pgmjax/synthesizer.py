@@ -19,7 +19,7 @@ from pgmjax._internal import checks, html
 from pgmjax._internal.migration import Named
 from pgmjax.data.arrow import RawColumns, column_names, column_of
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.domain import Domain, as_domain, in_python
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import text_of
 from pgmjax.data.relation import AnyRelation, Relation, Unit, check_unit
@@ -245,6 +245,11 @@ class Synthesizer(Named):
         held, table = _Frame.of(frame, self.unit)
         missing = [] if known is None else [name for name in _columns(known) if name not in held.names]
         extra = [] if known is None else [name for name in held.names if name not in _columns(known)]
+        if self.unit is not None and self.unit.column not in column_names(table):
+            raise ValueError(
+                f"The frame has no column named {self.unit.column!r}, which Unit names: correct the name "
+                "there. Nothing was spent."
+            )
         if missing or extra:
             raise ValueError(
                 "The domain and the frame have different columns. "
@@ -388,7 +393,12 @@ def _described(domain: Any) -> Domain | Draft | None:
         "domain must be a Domain, a domain file or its content",
         'write {"age": {"min": 0, "max": 99}, "sex": ["F", "M"]}. Nothing was spent',
     )
-    draft = Draft(domain) if isinstance(domain, Mapping) else Draft.read(domain)
+    try:
+        draft = Draft(domain) if isinstance(domain, Mapping) else Draft.read(domain)
+    except (TypeError, ValueError) as error:
+        if not isinstance(domain, Mapping):
+            raise
+        raise type(error)(in_python(str(error))) from None
     return draft if draft.open else Domain(draft.closed)
 
 
@@ -634,12 +644,16 @@ def _check_kind(frame: Any) -> None:
         raise TypeError("The frame is lazy: call collect() first. Nothing was spent.")
     if kind == "Series" or (kind in ("Array", "ChunkedArray") and not hasattr(frame, "schema")):
         said = f"The frame must have named columns, got a {kind}"
-        raise TypeError(f"{said}: give the table of records, with a column an attribute.")
+        raise TypeError(
+            f"{said}: write frame[[{getattr(frame, 'name', None) or 'age'!r}]], a table of one column."
+        )
     known = kind in ("DataFrame", "DuckDBPyRelation") and hasattr(frame, "columns")
     if not known and not hasattr(frame, "__arrow_c_stream__"):
+        made = "pandas.DataFrame(records) or pandas.read_csv(path)"
+        made = "pandas.DataFrame(array, columns=[...])" if kind == "ndarray" else made
         raise TypeError(
             "The frame must be a pandas, polars, pyarrow or DuckDB table, or offer the Arrow C "
-            f"stream, got {kind}: make one, such as by pandas.DataFrame(records) or pandas.read_csv(path)."
+            f"stream, got {kind}: make one, such as by {made}."
         )
 
 

@@ -226,6 +226,8 @@ _MEANT: Mapping[str, str] = {
     "stddev": "the standard deviation of the noise really added, in counts; of Laplace noise sqrt(2) scale",
     "total": "the number of records, measured or public",
     "max_records": "how many records of one unit count, such as 4",
+    "mechanisms.compare(records)": "about how many records there are, a public number, such as 10_000",
+    "MaxEntropy.fit(total)": "the number of records, public or estimated",
     "cap": "the whole epsilon, such as 1; with a delta also unit='renyi'",
     "domain": "what values each column has: Domain.read('people.yaml') or Domain({...}), never off the table",
     "discover": "the share of epsilon that finds the domain, such as 0.1",
@@ -295,6 +297,16 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("pgmjax.queries", "count"): "queries.kronecker({name: queries.total()})",
     ("Workload", "queries"): "[entry.query for entry in entries]",
     ("Domain", "load"): "Domain.read(path)",
+    **{("Domain", n): "Domain.read(path)" for n in ("from_file", "from_path", "open")},
+    **{("Workload", n): "Workload.read(path)" for n in ("from_file", "load", "from_json")},
+    **{
+        (
+            "pgmjax.mechanisms",
+            n,
+        ): "noise by PrivateTable.measure([query], epsilons=[0.1]), or rhos for Gaussian noise"
+        for n in ("Gaussian", "Geometric", "Exponential")
+    },
+    **{("Relation", n): "Relation.ADD_REMOVE, or Relation.REPLACE_ONE" for n in ("BOUNDED", "UNBOUNDED")},
     ("Domain", "from_dict"): "Domain({name: entry})",
     **{
         ("Domain", n): "json.dump(domain.to_dict(), file), and Domain.read(path) reads it"

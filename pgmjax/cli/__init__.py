@@ -47,6 +47,7 @@ _NEEDED = {
     "--error-bars": "(how standard errors are found; every interval is of 95 %)",
     "--mechanism": "(pgmjax mechanisms describes each)",
     "--rows": "(left out, as many rows as records are estimated)",
+    "--tables": "(how many, such as 20; the folder stands before it: pgmjax release DIR --tables 20)",
     "--devices": "(how many; which kind JAX chooses, see docs/gpu.md)",
 }
 """What an option is, for errors about its value or its absence."""
@@ -120,6 +121,7 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
             "relation": "A response is always under replace-one: leave it out",
         }
     ),
+    "domain draft": {"domain": "The file that is written goes behind --out"},
     "domain schema": _each({"out output": "It is printed: pgmjax domain schema > schema.json"}),
     "fit": _each(
         {
@@ -397,6 +399,8 @@ class _Parser(argparse.ArgumentParser):
             message = f"a command is missing before {self.words[0]}, as in pgmjax release {self.words[0]}"
         if message.endswith("required: COMMAND"):
             message = f"a command is missing: {' or '.join(below(self))}"
+        if message.endswith("required: WHAT") and len(self.words) > 1:
+            message = f"two of FILE, NAME and WHAT are given: {self.prog} FILE NAME {self.words[1]!r}"
         if message.endswith("required: DOMAIN") and files and len(self.words) == 1:
             message = f"the table is missing before {files[0]}: {self.prog} TABLE {files[0]}"
         if "arguments are required" in message and "--domain" in message and files:

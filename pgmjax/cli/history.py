@@ -332,10 +332,13 @@ def _ridge(history: History, asked: Sequence[Query], arguments: argparse.Namespa
 
 def _chosen(history: History, arguments: argparse.Namespace) -> tuple[KernelPCA, AlphaChoice, str]:
     """Return the decomposition under the prior of least error in cross-validation, with the best alpha."""
-    if len(history) < 2:
-        raise ValueError("Cross-validation needs two answers or more: give --alpha, such as infinity.")
     name = arguments.prior or "uniform"
     tried = {name: _prior(name, history)}
+    if len(history) < 2:
+        raise ValueError(
+            "--alpha is found by cross-validation, which needs two answers or more: give it, such as "
+            "--alpha infinity."
+        )
     learnt = _learnt(history) if arguments.prior is None else None
     unseen = np.ones(len(history), bool)
     if learnt is not None:

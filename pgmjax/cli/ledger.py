@@ -103,7 +103,7 @@ def _add_another(arguments: argparse.Namespace) -> None:
             table = _checked(arguments, definition)
         except ValueError as error:
             raise ValueError(
-                f"{error} An account keeps its domain: a new version of its table must fit that."
+                f"An account keeps its domain, and a new version of its table must fit that. {error}"
             ) from None
         account = ledger.add_version(account.name, ledger.digest_of(table))
         _print_account(arguments, ledger, account)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import pathlib
+import re
 from typing import Any
 
 from pgmjax.cli import process
@@ -45,7 +46,10 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         table = Dataset.read(arguments.table, domain, **known)
     except ValueError as error:
-        said = str(error).partition(", and needs one: correct the name in the domain")[0].rstrip(".")
+        said = re.split(
+            r", and needs one: correct the name in the domain|: none of the domain's", str(error)
+        )[0]
+        said = said.rstrip(".")
         raise ValueError(
             f"{arguments.table} must be the table that the release was made of. {said}."
         ) from None

@@ -160,6 +160,12 @@ def _job(arguments: argparse.Namespace) -> jobs.Job:
     else:
         most = len(domain) if isinstance(domain, Domain) else None
         k = 2 if arguments.all_kway is None else arguments.all_kway
+        process.refuse(
+            (
+                most is not None and k > most,
+                f"--all-kway {k} is more than the {most} attributes of the domain.",
+            )
+        )
         workload = KWay(checks.integer("--all-kway", k, low=1, high=most))
     if arguments.rows is not None:
         arguments.rows = checks.integer("--rows", arguments.rows, low=0)
@@ -509,8 +515,10 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         ),
         (
             arguments.weights is not None and arguments.rows is None,
-            "--rows is missing. With --weights the estimated total is not a number of rows, and the "
-            "number of records is private. Give the number of synthetic rows to draw.",
+            "--rows is missing, the number of synthetic rows to draw: with --weights the estimated total is "
+            "none, and the number of records is private."
+            + " --max-weight is missing too, the largest weight a record may have."
+            * (arguments.max_weight is None),
         ),
         (
             whole and "max_cells" not in mechanisms.options(mechanisms.names()[arguments.mechanism]),

@@ -51,6 +51,7 @@ PHRASES = {
     ", or other_people=True": "",
     "made for research (research=True)": "made by pgmjax ledger init --research",
     ", or account= in Python, and": ", and",
+    ", or Session.open in Python": "",
     ", or a Learner, got": ", got",
     ", or an object.": ".",
 }

@@ -275,8 +275,10 @@ class Attribute:
             codes = ", ".join(map(str, range(regular))) if regular <= 5 else f"0 to {regular - 1}"
             said.append(f"{hold} text ({regular} means the codes {codes}: write {self.name}: [its labels])")
         elif encoded.unreadable:
-            what = 'number (NA is named in missing: ["NA"]; 35 % has a sign behind it; 1,234.5 is read by '
-            what += 'thousands: ",", 1.234,5 by decimal: "," and thousands: ".")'
+            what = (
+                'number (decimal: "," reads 1,5; thousands: "," reads 1,234.5; missing: ["NA"] names a mark; '
+            )
+            what += "35 % is none with its sign)"
             if self.time is not None:
                 what = f"date in the form {self.format or '2024-12-31'}"
             if self.time is not None and self.format is None:
@@ -346,7 +348,10 @@ class Attribute:
         if index.dtype.kind not in "iu":
             raise TypeError(f"Codes of attribute {self.name!r} must be integers, got {index.dtype}.")
         if index.size and not (index.min() >= 0 and index.max() < self.size):
-            raise ValueError(f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}.")
+            raise ValueError(
+                f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}, and some do not: if "
+                "these are values, attribute.encode turns them into codes."
+            )
         return index
 
     def code_names(self) -> list[str]:
@@ -438,6 +443,12 @@ def _no_value(attribute: Attribute, value: Any) -> str:
         some += f", or a code in 0..{attribute.size - 1}"
     shown = f"{value!r:.40}" if isinstance(value, str | int | float) else f"a {type(value).__name__}"
     if attribute.bins is not None and attribute.numbers is None:
+        raw = _raw_code(attribute, value) if isinstance(value, str | int | float) else OUTSIDE
+        if 0 <= raw < len(names):
+            name = attribute.name
+            return (
+                f"{shown} is in {names[raw]}, a bin of {name!r}: write {name}={names[raw]}, or both bounds."
+            )
         return (
             f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}; bounds "
             f"stand in a condition in text, as in {attribute.name}>=18,{attribute.name}<35, which every "

@@ -38,6 +38,7 @@ from pgmjax.data.sources import (
     without_rows_outside,
 )
 from pgmjax.data.text_file import positions_of
+from pgmjax.data.value import places_of
 
 
 class Dataset(Named):
@@ -158,10 +159,7 @@ class Dataset(Named):
                 or weight is out of range.
         """
         domain = as_domain(domain, "Dataset.from_columns(domain, columns)", columns)
-        then = "write Dataset.from_frame(domain, frame)" if hasattr(columns, "columns") else ""
-        if isinstance(columns, list):
-            then = "write Dataset.from_frame(domain, pandas.DataFrame(records))"
-        checks.kind(columns, Mapping, "columns must be a mapping from name to codes", then)
+        checks.kind(columns, Mapping, "columns must be a mapping from name to codes", _of_columns(columns))
         bound = _weight_bound(weights, max_weight)
         clip = check_rows_outside(rows_outside) == "clip"
         encoded = {}
@@ -173,8 +171,9 @@ class Dataset(Named):
             outside = encoded[name].outside if rows_outside is None else 0
             if outside and (attribute.labels or attribute.bins):
                 raise ValueError(
-                    f"Column {name!r} must hold codes, 0..{attribute.size - 1}, and {outside} rows have "
-                    "others: values go to Dataset.from_frame(domain, frame); from codes from 1 subtract 1."
+                    f"Column {name!r} must hold codes, 0..{attribute.size - 1}, and "
+                    f"{checks.counted(outside, 'row has another', 'rows have others')}: values go to "
+                    "Dataset.from_frame(domain, frame). From codes from 1 subtract 1."
                 )
         given = None
         if bound is not None:
@@ -240,6 +239,10 @@ class Dataset(Named):
         bound = _weight_bound(weights, max_weight)
         frame = source_arrow.as_frame(frame)
         names = source_arrow.column_names(frame)
+        if weights is not None and not places_of(weights, names):
+            raise ValueError(
+                f"weights names {weights!r}, and the frame has no such column: correct the argument."
+            )
         check_rows_outside(rows_outside)
         coders = {name: coder_of(domain.attribute(name), rows_outside) for name in domain}
         if bound is not None:
@@ -639,6 +642,14 @@ class Dataset(Named):
     def __repr__(self) -> str:
         weighted = f", max_weight={self.max_weight}" if self.weighted else ""
         return f"Dataset({self.domain!r}{weighted})"
+
+
+def _of_columns(columns: Any) -> str:
+    """Return what to write for columns that are no mapping of names to codes."""
+    if isinstance(columns, list) and not any(isinstance(each, Mapping) for each in columns[:1]):
+        return "write dict(zip(domain, columns)) for a list of columns of codes"
+    made = "pandas.DataFrame(records)" if isinstance(columns, list) else "frame"
+    return f"write Dataset.from_frame(domain, {made})"
 
 
 def _weight_bound(weights: Any, max_weight: int | None) -> int | None:

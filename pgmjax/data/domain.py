@@ -72,7 +72,7 @@ class Domain(Named):
         try:
             self._describe(spec)
         except (TypeError, ValueError) as error:
-            raise type(error)(_in_python(str(error))) from None
+            raise type(error)(in_python(str(error))) from None
 
     def _describe(self, spec: Mapping[str, Any]) -> None:
         attributes = tuple(Attribute.from_spec(name, entry) for name, entry in spec.items())
@@ -155,6 +155,12 @@ class Domain(Named):
 
     def decode(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return columns of values [rows] for columns of codes [rows]; see `Attribute.decode`."""
+        if hasattr(columns, "columns"):
+            raise TypeError(
+                "columns must be a mapping from names to codes, as model.sample returns, got "
+                f"{type(columns).__name__}: what is read from a file has values already, and needs no "
+                "decoding."
+            )
         checks.mapping("columns", columns, "attribute to codes")
         return {name: self.attribute(name).decode(codes) for name, codes in columns.items()}
 
@@ -364,11 +370,11 @@ def as_domain(domain: Any, call: str, *others: Any) -> Domain:
     raise TypeError(f"domain must be a pgmjax.Domain, got {type(domain).__name__}: write {call}{made}.")
 
 
-def _in_python(message: str) -> str:
+def in_python(message: str) -> str:
     """Return a message with what it says to write as Python has it, and not YAML.
 
     Example:
-        >>> print(_in_python("Write age: {min: 0, max: 99}, or sex: {labels: [F, M], missing: true}."))
+        >>> print(in_python("Write age: {min: 0, max: 99}, or sex: {labels: [F, M], missing: true}."))
         Write "age": {"min": 0, "max": 99}, or "sex": {"labels": ["F", "M"], "missing": True}.
     """
     values = {"true": "True", "false": "False", "null": "None"}

@@ -450,7 +450,8 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
         )
     if name in ("min", "max", "step") and key == KINDS["min"][name] and _is_number(value) and value % 1:
         return "Numbers with decimals have bins, the edges of cells: bins: [1.4, 1.5, 1.6], grid: 0.01."
-    return f"{quoted}Write, for example, {name}: {key.example}."
+    example = f'"{_as_strptime(text)}"' if name == "format" and text else key.example
+    return f"{quoted}Write, for example, {{{name}: {example}}}."
 
 
 def fields_of_spec(name: str, spec: Any) -> dict[str, Any]:
@@ -466,7 +467,8 @@ def fields_of_spec(name: str, spec: Any) -> dict[str, Any]:
     if open_kind(name, spec) is not None:
         raise ValueError(
             f"Attribute {name!r} is to be discovered: give a release a share of its budget for that (pgmjax "
-            "release --discover 0.1, or Mechanism.run(discover=...) on an OpenTable), or describe it."
+            "release --discover 0.1 --delta 1e-6, or Mechanism.run(discover=...) on an OpenTable), or write "
+            "what it holds in place of discover."
         )
     if not isinstance(spec, Mapping):
         spec = _written_out(name, spec)
@@ -820,6 +822,13 @@ def _check_grid(attribute: Any) -> None:
         raise ValueError(f"{said} lie on its grid of {attribute.grid:g}.")
 
 
+def _as_strptime(form: str) -> str:
+    """Return a form of dates such as dd/mm/yyyy as for `strptime`; %d.%m.%Y of what is none."""
+    for letters, code in (("y{4}", "%Y"), ("m{1,2}", "%m"), ("d{1,2}", "%d")):
+        form = re.sub(rf"(?<![%a-z]){letters}(?![a-z])", code, form, flags=re.IGNORECASE)
+    return form if {"%Y", "%m", "%d"} <= {*re.findall("%.", form)} else "%d.%m.%Y"
+
+
 def _check_format(said: str, form: str) -> None:
     """Refuse a form of dates from which no date can be read."""
     try:
@@ -827,9 +836,8 @@ def _check_format(said: str, form: str) -> None:
     except (ValueError, re.error):
         known = None
     if known is None or known.year != 2001:
-        raise ValueError(
-            f"'format' {said} must be a form of datetime.strptime that names the year, such as %d.%m.%Y."
-        )
+        such = _as_strptime(form)
+        raise ValueError(f"'format' {said} must be a form of datetime.strptime that names the year, such as {such}.")
 
 
 def _check_within(attribute: Any) -> None:

@@ -163,9 +163,8 @@ def _codes(name: str, codes: Any, above: int) -> np.ndarray:
         raise TypeError(f"the {name} of ratings must be whole numbers in one dimension, got {array.dtype}.")
     if array.size and not (array.min() >= 0 and array.max() < above):
         raise ValueError(
-            f"the {name} of ratings must be codes from 0 to {above - 1:,}, one less than how many there are "
-            "said to be: "
-            "number them from 0, or say that there are more."
+            f"the {name} of ratings must be codes from 0 to {above - 1:,}, the last one less than how many "
+            "there are said to be: number them from 0, or say that there are more."
         )
     return array.astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""What a guarantee protects: the neighbouring relation of tables, and the unit of privacy.
+"""The neighbouring relation of tables and the unit of privacy: what a guarantee protects.
 
 The relation says which pairs of tables are hard to distinguish. It is defined in this package, which queries
 and privacy import, because sensitivities depend on it. The unit is one row, or all records of one value of a
@@ -16,7 +16,14 @@ from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
 
 
-class Relation(enum.Enum):
+class _Relations(enum.EnumMeta):
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"Relation has no {name!r}: it has ADD_REMOVE and REPLACE_ONE.", name=name)
+
+
+class Relation(enum.Enum, metaclass=_Relations):
     """The neighbouring relation of tables. There is no default: the user must choose.
 
     Attributes:
@@ -102,6 +109,11 @@ class Unit(Named):
         if not self.column:
             raise ValueError("The column of a unit must have a name.")
         checks.plain_text("The column of a unit", self.column)
+        if self.max_records in (None, 0, -1):
+            raise ValueError(
+                "max_records must be a number from 1, which the noise grows with: there is no unlimited "
+                f"one. Take a small one, such as 4; got {self.max_records}."
+            )
         checks.set_integers(self, "max_records", low=1, high=MOST_RECORDS)
 
     def change(self, relation: Relation) -> str:

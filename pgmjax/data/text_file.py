@@ -54,7 +54,7 @@ _SIGNATURES = (  # how files begin, what they are, the suffix of those that are 
         "",
         "save the sheet as CSV in UTF-8, or as .xlsx",
     ),
-    (rb"PK\x03\x04", "a zip archive, as Excel files are", EXCEL, "unpack it, or end its name in .xlsx"),
+    (rb"PK\x03\x04", "a zip archive", EXCEL, "unpack it, or, if it is an Excel file, end its name in .xlsx"),
     (rb"PAR1[^ -~\t\r\n]", "a Parquet file", ".parquet", "end its name in .parquet"),
     (rb"\x93NUMPY", "a NumPy file", ".npy", "end its name in .npy"),
     (rb"BZh[1-9]1AY&SY", "compressed by bzip2", "", "unpack it, or compress it by gzip (.csv.gz)"),
@@ -139,7 +139,7 @@ def _check_signature(file: pathlib.Path, kind: str, first: bytes) -> None:
         if re.match(signature, first):
             if kind == own:
                 return
-            raise ValueError(f"{file} is {what}, whatever its name says: {remedy}.")
+            raise ValueError(f"{file} is {what}: {remedy}.")
     if kind in _OWN and len(first) > 4 and first.isascii() and b"\0" not in first and first[:2] != b"PK":
         raise ValueError(
             f"{file} cannot be read as {_OWN[kind]}: it begins as text does. End its name in .csv."
@@ -223,8 +223,8 @@ class TextFile:
                 raise self.not_utf8(f", line {next(bad)}")
         if failed:  # raised here, as the message of the decoder quotes the bytes
             raise ValueError(
-                f"{self.path} holds bytes that are not {self.encoding} text: give the encoding that it was "
-                "written in."
+                f"{self.path} holds bytes that are not {self.encoding} text: leave the encoding out, and it "
+                "is found, or said which it looks like."
             )
 
     def first_lines(self) -> list[str]:
@@ -458,7 +458,8 @@ def find_columns(text: TextFile, names: Sequence[str], header: bool) -> CsvLayou
                 f"{text.path} has no column named {names[0]!r}: its first line is one field, and commas, "
                 "semicolons, tabs, | or single spaces were expected between columns. Save it with one."
             )
-        if not any(places_of(name, row) for name in names):
+        plain = {str(each).casefold() for each in row}
+        if not any(places_of(name, row) or name.casefold() in plain for name in names):
             raise ValueError(
                 f"{text.path} has no column named "
                 f"{', '.join(map(repr, names[:3]))}{', ...' * (len(names) > 3)}: none of the domain's names "
@@ -608,6 +609,11 @@ def positions_of(
                 f"{path} has {len(places)} columns named {name!r}, and needs one: rename the others."
             )
         if not places:
+            other = next((each for each in map(str, row) if each.casefold() == name.casefold()), None)
+            if other is not None:  # the name itself but for capitals, so that no value is shown
+                raise ValueError(
+                    f"{path} has no column named {name!r}, but {other!r}: capitals count, correct the name."
+                )
             meant = f": correct the name in the domain.{did_you_mean(name, map(str, row))}"
             raise ValueError(f"{path} has no column named {name!r}{f'{remedy}.' if remedy else meant}")
         same = next((other for other, place in positions.items() if place == places[0]), None)

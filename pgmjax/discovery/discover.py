@@ -75,7 +75,8 @@ class Discovery:
             said = (
                 "discover, the share of the budget that finds the open columns," if name == "share" else name
             )
-            value = exact(said, getattr(self, name))
+            given = getattr(self, name)
+            value = Fraction(1) if given is True else exact(said, given)
             if not 0 < value < 1:
                 raise ValueError(
                     f"{said} must be a share between 0 and 1, such as 0.1, got {as_text(value)}."

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -49,11 +50,12 @@ class StructuralZeros:
 
     def __init__(self, clique: Any, allowed: Any) -> None:
         clique = attribute_names(clique)
-        mask = FrozenArray(allowed, f"the mask over {clique}", len(clique))
-        if mask.array.dtype != bool:
+        with contextlib.suppress(TypeError):  # of texts and the like
+            mask = FrozenArray(allowed, f"the mask over {clique}", len(clique))
+        if np.asarray(allowed).dtype != bool:
             raise TypeError(
-                f"the mask over {clique} must be boolean, one axis an attribute, True where possible, "
-                f"got {mask.array.dtype}: write mask = np.ones(shape, bool), mask[impossible] = False, "
+                f"the mask over {clique} must be boolean, one axis an attribute, True where possible, got "
+                f"{np.asarray(allowed).dtype}: write mask = np.ones(shape, bool), mask[impossible] = False, "
                 f"or list what is possible: AllowedSet({clique}, [...])."
             )
         if not mask.array.any():

@@ -51,6 +51,10 @@ class ProductPrior:
         checks.kind(marginals, Mapping, "the marginals of a prior must map attribute names to probabilities")
         for name in marginals:
             domain.attribute(name)
+        if named := [name for name, table in marginals.items() if isinstance(table, Mapping)]:
+            raise TypeError(
+                f"the probabilities of {named[0]!r} must be a list in the order of its values, no mapping."
+            )
         tables = [_probabilities(name, marginals.get(name), domain[name]) for name in domain]
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "probabilities", tuple(tables))

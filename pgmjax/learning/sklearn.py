@@ -64,9 +64,11 @@ class SklearnLearner(Learner):
         if inspect.isclass(self.estimator) or not all(
             callable(getattr(self.estimator, each, None)) for each in parts
         ):
+            is_class, kind = inspect.isclass(self.estimator), type(self.estimator).__name__
+            came = f"a class: write {self.estimator.__name__}()" if is_class else kind
             raise TypeError(
                 "estimator must be a regressor with fit, predict and get_params, such as sklearn.svm.SVR(), "
-                f"or its name; got {type(self.estimator).__name__}."
+                f"or its name, such as 'SVR'; got {came}."
             )
 
     def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedSklearn:
@@ -162,11 +164,12 @@ def regressor(name: str) -> type[Any]:
     from sklearn.utils import all_estimators
 
     found = dict(all_estimators(type_filter="regressor"))
+    name = name.removeprefix("sklearn.")
     if name not in found:
         meant = next((each for each in (f"{name}Regressor", f"{name}Regression") if each in found), None)
         meant = f" Did you mean 'sklearn.{meant}'?" if meant else checks.did_you_mean(name, found)
         raise ValueError(
-            f"scikit-learn has no regressor {name!r}: give one of its names, such as 'sklearn.SVR', or an "
+            f"scikit-learn has no regressor {name!r}: give one of its names, such as 'SVR', or an "
             f"object.{meant}"
         )
     return found[name]

@@ -70,7 +70,8 @@ class PerturbedCodes:
         if not isinstance(distribution, KaryResponse) or codes is None:
             raise TypeError(
                 "expected a perturbed table with the attributes distribution and codes, got "
-                f"{type(table).__name__}: local.PerturbedCodes(distribution, codes) makes one."
+                f"{type(table).__name__}: mechanisms.RandomizedResponse(...).perturb(data) makes one of a "
+                "table."
             )
         return cls(distribution, codes)
 

@@ -64,7 +64,7 @@ class PerturbedRecord:
             raise ValueError(f"a response must be a JSON object, got {type(record).__name__}.")
         if "format" not in record:
             raise ValueError(
-                "a response is what perturbs a record, and this has no format: make each by "
+                "this is a record, or something else, and no perturbed response: make one of each record by "
                 "local.respond(domain, record, mechanism), or pgmjax respond."
             )
         formats.RESPONSE.check(record, "the response")

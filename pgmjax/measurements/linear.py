@@ -152,7 +152,7 @@ class LinearMeasurement(Named):
         shape = self.query.shape(domain)
         rows = math.prod(shape)
         if self.values.shape not in ((rows,), shape):
-            also = "" if shape == (rows,) else f" or of shape {shape}"
+            also = "" if shape == (rows,) else f" or {shape}"
             raise ValueError(
                 f"the measurement on {self.clique} must have a value for each answer of its query: expected "
                 f"shape ({rows},){also}, got {self.values.shape}."
@@ -241,7 +241,10 @@ def over_domain(domain: Domain, measurements: Any) -> tuple[LinearMeasurement, .
         TypeError: a single measurement instead of a list, or something else.
         ValueError: a measurement that does not fit the domain.
     """
-    then = "give a list; a table is measured first, by a mechanism's run or a Synthesizer's fit"
+    one = isinstance(measurements, LinearMeasurement)
+    then = "give a list" + "; a table is measured first, by a mechanism's run or a Synthesizer's fit" * (
+        not one
+    )
     if hasattr(measurements, "columns"):
         table = f"of noisy answers, got {type(measurements).__name__}"
         made = "Synthesizer(epsilon, relation).fit(frame, domain), or a mechanism's run(data, workload)"

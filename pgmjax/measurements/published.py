@@ -534,7 +534,7 @@ def _numbers(name: str, column: Sequence[Any], quoted: bool = True) -> np.ndarra
         with contextlib.suppress(TypeError, ValueError):
             numbers[k], readable = float(value), True
         if not readable:  # raised here so that no error that quotes the value is in the context
-            then = "write one number, and leave out a row that was not published"
+            then = "leave the row out if its number was not published"
             if str(value).strip().endswith("%"):
                 then = "a count of records, not a share"
             elif re.fullmatch(r"\s*\d{1,3}([ ,.'\u00a0\u202f]\d{3})+\s*", str(value)):

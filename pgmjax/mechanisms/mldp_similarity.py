@@ -186,7 +186,10 @@ def covering_pairs(records: int, count: int, seed: int = 0) -> np.ndarray:
     """
     records = checks.integer("the number of records", records, low=2)
     count = checks.integer(
-        "training_count, the number of pairs,", count, low=1, high=records * (records - 1) // 2
+        "training_count (--training-count), the number of pairs,",
+        count,
+        low=1,
+        high=records * (records - 1) // 2,
     )
     circle = random.generator(seed).permutation(records)
     place = np.arange(count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -47,7 +48,12 @@ class Keeping:
     def __post_init__(self) -> None:
         if not isinstance(self.ledger, Ledger | None):
             given = type(self.ledger).__name__
-            raise TypeError(f"ledger must be a Ledger, got {given}: write privacy.Ledger.open(file).")
+            made = (
+                ""
+                if os.path.exists(str(self.ledger))
+                else ", or Ledger.create(file) and register of a new one"
+            )
+            raise TypeError(f"ledger must be a Ledger, got {given}: write privacy.Ledger.open(file){made}.")
         if self.ledger is None and self.key is not None:
             raise ValueError("key names a run in a ledger: give the ledger too, or leave it out.")
 

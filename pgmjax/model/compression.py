@@ -73,6 +73,7 @@ class Compression:
         self, original: Domain, merged: Mapping[str, Any], counts: Mapping[str, Any] | None = None
     ) -> None:
         self.original = original
+        checks.mapping("merged", merged, "attribute to the codes to merge")
         self.merged = {name: _codes(original.attribute(name), codes) for name, codes in merged.items()}
         self.counts = {
             name: _count_of(original.attribute(name), given) for name, given in (counts or {}).items()

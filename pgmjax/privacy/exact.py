@@ -72,7 +72,7 @@ def exact(name: str, value: Any) -> Fraction:
         True
     """
     if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be a number, such as 1 or 0.1, got a bool.")
+        raise TypeError(f"{name} must be a number, such as 1, got a bool.")
     if isinstance(value, str):
         top, slash, bottom = value.strip().partition("/")
         if slash and not (_NUMBER.fullmatch(top) and _NUMBER.fullmatch(bottom)):

@@ -75,7 +75,7 @@ class CountLeftOut:
     largest_unit: int | None = None
 
     def __post_init__(self) -> None:
-        share = exact("count_left_out", self.share)
+        share = Fraction(1) if self.share is True else exact("count_left_out", self.share)
         if not 0 < share < 1:
             raise ValueError(
                 f"count_left_out must be a share between 0 and 1, such as 0.05, got {as_text(share)}."

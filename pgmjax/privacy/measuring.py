@@ -117,11 +117,14 @@ def costs(
             "measure([query], epsilons=[0.1])."
         )
     unit, given, check = ("epsilon", epsilons, exact_epsilon) if rhos is None else ("rho", rhos, exact_rho)
-    given = checks.several(f"{unit}s", given, "costs, one for each query", f"write {unit}s=[0.1]")
+    each = ", ".join(["0.1"] * min(number, 3)) + ", ..." * (number > 3)
+    given = checks.several(f"{unit}s", given, "costs, one for each query", f"write {unit}s=[{each}]")
     if number == 0:
         raise ValueError("There is nothing to measure: give at least one query.")
     if len(given) != number:
-        raise ValueError(f"There must be one {unit} a query: expected {number}, got {len(given)}.")
+        raise ValueError(
+            f"There must be one {unit} a query: expected {number}, got {len(given)}, as in {unit}s=[{each}]."
+        )
     return unit, tuple(check(value) for value in given)
 
 

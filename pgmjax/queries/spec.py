@@ -88,7 +88,9 @@ def from_spec(spec: Any) -> AttributeQuery:
             return _BARE[spec]()
         if spec in _WITH_ARGUMENTS:
             raise ValueError(f"the query {spec!r} needs arguments: write {{{spec!r}: ...}}.")
-        raise ValueError(f"unknown query {spec!r}; the known ones are {', '.join(KINDS)}.")
+        known = "prefix" if "cumul" in spec.lower() or spec.lower() == "cdf" else spec
+        meant = f" Did you mean {known}?" if known != spec else checks.did_you_mean(spec, KINDS)
+        raise ValueError(f"unknown query {spec!r}; the known ones are {', '.join(KINDS)}.{meant}")
     checks.kind(spec, Mapping, "a query is a word or a mapping of one to its arguments")
     if len(spec) != 1:
         raise ValueError(f"a query mapping has one entry, its kind, got {len(spec)}.")

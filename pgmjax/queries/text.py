@@ -70,10 +70,11 @@ _MEANT_SO = (
         r"^(?:not\b|!)\s*\(?\s*(NAMES)\s*={1,2}\s*([^,()]+?)\s*\)?$",
         r"\1!=\2",
     ),
+    ("Several values stand in braces", r"\b(NAMES)\s*={1,2}\s*([^,{}|]+(?:\|[^,{}|]+)+)", r"\1 in {\2}"),
     ("A range is two conditions", _RANGE, r"\1>=\2,\1<=\3"),
     ("A range is two conditions", _RANGE, r"\1>=\2,\1<\3"),
     (
-        "The upper edge of a bin is not in it",
+        "Bins include their lower edge and not their upper",
         r"\b(NAMES)\s+between\s+([^\s,]+)\s+and\s+([^\s,)]+)",
         r"\1>=\2,\1<\3",
     ),
@@ -257,12 +258,13 @@ def _read(text: str, domain: Domain, interpolate: bool) -> Conditions:
         except ValueError as error:
             joined = _JOINED if any(map(_SEVERAL.search, values)) else ""
             given = f"{word}{values[0][:1]}"
-            meant = f" Write {_MEANT[given]} for {given}." if given in _MEANT else ""
-            raise ValueError(f"{error}{joined}{meant}") from None
+            if given in _MEANT:
+                raise ValueError(f"There is no operator {given}: write {_MEANT[given]}.") from None
+            raise ValueError(f"{error}{joined}") from None
         if not counted.shares.any():
             raise ValueError(
-                f"No value of {name!r} satisfies what {text.strip()!r} asks: the answer is 0. A comma means "
-                f"and; for either value write {name} in {{a|b}}."
+                f"No value of {name!r} satisfies what {text.strip()!r} asks: the answer is 0."
+                + f" A comma means and; for either value write {name} in {{a|b}}." * ("," in text)
             )
         if position < len(text):
             if text[position] != ",":

@@ -327,7 +327,8 @@ def as_entry(position: int, entry: Any) -> Entry:
 def _from_mapping(entry: Mapping[str, Any]) -> Entry:
     unknown = [key for key in entry if key not in _KEYS]
     if unknown:
-        raise ValueError(f"unknown keys {unknown}; the known ones are {', '.join(_KEYS)}.")
+        lacks = " The names of the attributes stand under clique." if "clique" not in entry else ""
+        raise ValueError(f"unknown keys {unknown}; the known ones are {', '.join(_KEYS)}.{lacks}")
     if "clique" not in entry:
         raise ValueError("the key 'clique' is missing: a list of attribute names.")
     given = [key for key in ("queries", "matrix", "terms") if key in entry]

@@ -482,7 +482,10 @@ def _target(domain: Domain, target: str | None) -> tuple[str | None, str]:
         checks.kind(target, str, "target must be the name of a column")
         if target not in domain or domain[target] < 2:
             listed = ", ".join(name for name in domain if domain[name] > 1)
-            raise ValueError(f"target must be a column of two values or more, got {target!r}: {listed}.")
+            raise ValueError(
+                "target must be a column of the release with two values or more, one of "
+                f"{listed}; got {target!r}."
+            )
         return target, ""
     fit = [name for name in domain if 2 <= domain[name] <= _MOST_CLASSES]
     if not fit:

@@ -345,7 +345,12 @@ FRAME = pandas.DataFrame({"a": [0, 1], "b": [1, 1], "k": [1, 2]})
         (FRAME.iloc[:0], {}, ValueError, "table is empty: it must hold at least one record"),
         (FRAME, {"weights": "k"}, ValueError, "weights need max_weight"),
         (FRAME, {"weights": "k", "max_weight": 1}, ValueError, "Weights: 1 row is not an integer in 0..1"),
-        (FRAME, {"weights": "w", "max_weight": 1}, ValueError, "The table has no column named 'w'"),
+        (
+            FRAME,
+            {"weights": "w", "max_weight": 1},
+            ValueError,
+            "weights names 'w', and the frame has no such column",
+        ),
         (
             FRAME,
             {"weights": "a", "max_weight": 1},

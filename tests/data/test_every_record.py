@@ -305,7 +305,7 @@ def test_a_name_that_lies_is_found_out(tmp_path, kind, name):
     raw = KINDS[kind]
     (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
     for read in (counts, lambda path, _: files.column_names(path)):
-        with pytest.raises(ValueError, match=f"(is|by|an?) .*{kind}.*, whatever its name says: "):
+        with pytest.raises(ValueError, match=f"(is|by|an?) .*{kind}"):
             read(tmp_path / name, ["v"])
 
 

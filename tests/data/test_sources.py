@@ -52,8 +52,8 @@ def test_all_problems_in_one_message():
         "bucket (missing: true). Attribute 'b': 3 rows have no value and it has no missing bucket "
         "(missing: true). Weights: 2 rows are not integers in 0..9. Weights are whole numbers up to "
         "max_weight: raise it to what a weight can be, or, of fractions, as of a survey, multiply them by "
-        "10 or 100, round them, and raise max_weight as much. Correct the domain or the table, or say what happens to "
-        "such records: rows_outside "
+        "10 or 100, round them, and raise max_weight as much. Correct the domain or the table, or say what "
+        "happens to such records: rows_outside "
         '"drop".'
     )
 

@@ -111,7 +111,7 @@ def test_repr_shows_structure_not_values():
         (
             lambda: LinearMeasurement(("age", "sex"), np.ones((2, 3)), 1).validate(DOMAIN),
             ValueError,
-            r"expected shape \(6,\) or of shape \(3, 2\), got \(2, 3\)",
+            r"expected shape \(6,\) or \(3, 2\), got \(2, 3\)",
         ),
         (
             lambda: LinearMeasurement(("zip",), [1], 1).validate(DOMAIN),

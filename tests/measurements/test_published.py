@@ -141,7 +141,7 @@ def test_what_is_refused(tmp_path, text, given, said):
         ("query,value\nsex=F,job=Zaphod,4\n", "row 1: it has 3 fields, .* a value with a comma needs quotes"),
         ("Zaphod,Trillian\nF,1\n", "first line names no such column: is it a record"),
         ("sex,value\nZaphod,1\n", r"What the file has is no value of 'sex' in the domain \(row 1\)"),
-        ("sex,value\nF,Zaphod\n", "Row 1: value must be a number such as 1180 or 0.5: write one"),
+        ("sex,value\nF,Zaphod\n", "Row 1: value must be a number such as 1180 or 0.5: leave the row out"),
         (b"sex,value\nZaphod\xe9,1\n", "it holds bytes that are not UTF-8"),
         (b"sex,Zaphod\xe9\nF,1\n", "it holds bytes that are not UTF-8"),
     ],

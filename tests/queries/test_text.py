@@ -112,7 +112,7 @@ ERRORS = {
     "age>20": "write age<20 for age<=20, or age>=20 for age>20",
     "age<99": "write age<=99",
     "age>=99": "write age<=99",
-    "age=25": "binned and '25' is not one of its bins",
+    "age=25": "'25' is in .20, 30., a bin of 'age'",
     "price<=2": "2 cuts through a bin of 'price'; nearest edges: 1",
     "price>=0": "cuts through a bin of 'price'",
     "age<20,age>=20": "No value of 'age' satisfies",
@@ -123,7 +123,7 @@ ERRORS = {
     "sex=Male OR age<30": "There is no OR: add up counts of conditions that exclude",
     "sex=Male AND NOT (age<30)": "There is no NOT before a condition",
     "NOT sex=Male": "^There is no NOT before a condition: write sex!=Male.$",
-    "age BETWEEN 20 AND 30": "not in it: write age>=20,age<30.$",
+    "age BETWEEN 20 AND 30": "not their upper: write age>=20,age<30.$",
     "age=20-30": "^A range is two conditions: write age>=20,age<30.$",
     "income=1..2": "^A range is two conditions: write income>=1,income<=2.$",
     "sex LIKE 'M%'": "There are no patterns",
@@ -216,5 +216,5 @@ def test_a_label_may_begin_like_an_operator():
         (chosen,) = query_text.conditions(text, domain).codes.values()
         assert [*chosen] == ([0, 1] if code is None else [code])
     for text, meant in (("age=>40", ">="), ("age=<40", "<=")):
-        with pytest.raises(ValueError, match=f"Write {meant} for"):
+        with pytest.raises(ValueError, match=f"write {meant}"):
             query_text.conditions(text, domain)

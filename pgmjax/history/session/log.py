@@ -224,7 +224,7 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
             )
         raise ValueError(
             f"There is no session {name!r}{of} in {ledger.path}: begin it with its table, by "
-            "`pgmjax session ask --table` or Session.open."
+            "`pgmjax session ask --table T --domain D --cap 1 --relation R`, or Session.open in Python."
         )
     if len(logs) > 1:
         names = ", ".join(repr(log.charge.account) for log in logs)
