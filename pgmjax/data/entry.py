@@ -837,7 +837,9 @@ def _check_format(said: str, form: str) -> None:
         known = None
     if known is None or known.year != 2001:
         such = _as_strptime(form)
-        raise ValueError(f"'format' {said} must be a form of datetime.strptime that names the year, such as {such}.")
+        raise ValueError(
+            f"'format' {said} must be a form of datetime.strptime that names the year, such as {such}."
+        )
 
 
 def _check_within(attribute: Any) -> None:
