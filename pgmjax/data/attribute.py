@@ -376,7 +376,12 @@ class Attribute:
 
 def named_code(attribute: Attribute, code: int) -> int:
     """Return a code as a query names it: a `Code` where a number would be a value."""
-    return int(code) if attribute.numbers is None else Code(code)
+    return Code(code) if attribute.numbers is not None or _has_ranges(attribute) else int(code)
+
+
+def _has_ranges(attribute: Attribute) -> bool:
+    """Return whether the codes are ranges of numbers: a number is a value in one of them, and no code."""
+    return attribute.bins is not None and attribute.time is None and attribute.numbers is None
 
 
 def code_of(attribute: Attribute, value: Any, said: str = "") -> int:
@@ -385,8 +390,8 @@ def code_of(attribute: Attribute, value: Any, said: str = "") -> int:
     Args:
         attribute: the attribute.
         value: a label, a bin, or "missing", as in `Attribute.code_names`. A number is a value where values
-            are numbers by themselves (labels that are, and each code one number of a grid), and a code
-            otherwise. A `Code` is a code.
+            are numbers (labels that are, one number of a grid for each code, and bins, which have names), and
+            a code otherwise. A `Code` is a code.
         said: description of the value for the error message.
 
     Raises:
@@ -408,7 +413,8 @@ def code_of(attribute: Attribute, value: Any, said: str = "") -> int:
     elif attribute.numbers or isinstance(value, bool) or (attribute.labels and not isinstance(value, int)):
         code = _raw_code(attribute, value)
     else:
-        code = value if isinstance(value, int) and 0 <= value < attribute.size else OUTSIDE
+        number = isinstance(value, int) and not _has_ranges(attribute)
+        code = value if number and 0 <= value < attribute.size else OUTSIDE
     if code < 0:
         raise ValueError(f"{said + ': ' if said else ''}{_no_value(attribute, value)}")
     return named_code(attribute, code)
@@ -445,10 +451,10 @@ def _no_value(attribute: Attribute, value: Any) -> str:
     if attribute.bins is not None and attribute.numbers is None:
         raw = _raw_code(attribute, value) if isinstance(value, str | int | float) else OUTSIDE
         if 0 <= raw < len(names):
-            name = attribute.name
-            return (
-                f"{shown} is in {names[raw]}, a bin of {name!r}: write {name}={names[raw]}, or both bounds."
-            )
+            name, here = attribute.name, names[raw]
+            text = f"{name}={here}, or both bounds, such as {name}>=18,{name}<35"
+            written = text if isinstance(value, str) else f"{here!r}, or pgmjax.queries.Code({raw}) for its code"
+            return f"{shown} is in {here}, a bin of {name!r}: write {written}."
         return (
             f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}; bounds "
             f"stand in a condition in text, as in {attribute.name}>=18,{attribute.name}<35, which every "

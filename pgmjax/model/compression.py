@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.attribute import Attribute, code_of
+from pgmjax.data.attribute import Attribute, Code, code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Label, code_dtype, text_of
@@ -111,7 +111,8 @@ class Compression:
             sums[name] = sums.get(name, 0.0) + precision * measurement.flat_values()
         counts = {name: sums[name] / weights[name] for name in sums}
         rare = {name: _rare(counts[name], threshold * weights[name] ** -0.5) for name in counts}
-        return cls(domain, {name: codes for name, codes in rare.items() if codes.size > 1}, counts)
+        merged = {name: [*map(Code, codes.tolist())] for name, codes in rare.items() if codes.size > 1}
+        return cls(domain, merged, counts)
 
     def query(self, clique: Clique) -> Product:
         """Return the query over the original domain whose answer is a marginal of the compressed one.
@@ -252,7 +253,7 @@ def _codes(attribute: Attribute, values: Any) -> tuple[int, ...]:
     said = f"The codes to merge of attribute {attribute.name!r}"
     given = checks.several(said, values, "codes", "give two or more in a list")
     named = [code_of(attribute, code_or_value(said, code)) for code in given]
-    codes = sorted({checks.integer(said, code, 0, attribute.size - 1) for code in named})
+    codes = sorted({int(code) for code in named})
     if len(codes) < 2:
         raise ValueError(f"{said} must be two or more: leave out an attribute that stays as it is.")
     return tuple(codes)

@@ -67,10 +67,29 @@ def test_groups_and_labels():
 
 def test_bins_and_a_merged_missing_bucket():
     domain = Domain({"age": {"bins": [0, 10, 20, 30], "missing": True}})
-    compression = Compression(domain, {"age": [0, 3]})
+    compression = Compression(domain, {"age": ["[0, 10)", queries.Code(3)]})
     age = compression.domain.attribute("age")
     assert age.labels == ("[10, 20)", "[20, 30]", "other") and not age.missing
     assert compression.groups["age"].tolist() == [2, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        5,
+        {"min": 1, "max": 5},
+        {"labels": [1, 2, 3, 4, 5]},
+        {"bins": [0, 1, 2, 3, 4, 5]},
+        ["a", "b", "c", "d", "e"],
+    ],
+)
+def test_rare_values_are_merged_whatever_they_are(entry):
+    """A number may be a value and a code: those that are found are codes."""
+    domain = Domain({"a": entry})
+    counts = [LinearMeasurement(("a",), [1.0, 80.0, 1.0, 90.0, 2.0], 5.0)]
+    assert Compression.from_measurements(domain, counts).merged == {"a": (0, 2, 4)}
+    codes = [queries.Code(code) for code in (0, 2, 4)]
+    assert Compression(domain, {"a": codes}).merged == {"a": (0, 2, 4)}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ FRAME = pd.DataFrame(
 DATA = pj.Dataset.from_frame(DOMAIN, FRAME)
 TEXT, QUERY = (
     "sex=M,age<40,stars>1",
-    q.Product({"age": q.subset([0, 1]), "sex": q.point("M"), "stars": q.range(2, 3)}),
+    q.Product({"age": q.subset([q.Code(0), q.Code(1)]), "sex": q.point("M"), "stars": q.range(2, 3)}),
 )
 NAMES, MARGINAL = ("sex", "stars"), q.marginal(("sex", "stars"))
 

@@ -21,12 +21,16 @@ DOMAIN = pj.Domain(
 BY_LABEL = q.kronecker(
     {
         "CUT": q.subset(["ideal", "missing", 0]),
-        "price": q.ranges([("[0, 10)", "[10, 20)"), (1, 2)]),
+        "price": q.ranges([("[0, 10)", "[10, 20)"), ("[10, 20)", q.Code(2))]),
         "year": q.point("2020"),
     }
 )
 BY_CODE = q.kronecker(
-    {"cut": q.subset([2, 3, 0]), "Price": q.ranges([(0, 1), (1, 2)]), "year": q.point(q.Code(1))}
+    {
+        "cut": q.subset([2, 3, 0]),
+        "Price": q.ranges([(q.Code(0), q.Code(1)), (q.Code(1), q.Code(2))]),
+        "year": q.point(q.Code(1)),
+    }
 )
 DATA = pj.Dataset.from_columns(DOMAIN, {"cut": [0, 2, 3, 2], "Price": [0, 1, 2, 1], "year": [1, 1, 1, 0]})
 
@@ -77,7 +81,7 @@ def test_what_takes_a_query_takes_labels():
 
 def test_conditions_and_evidence_take_labels():
     same = model().condition({"Cut": ["ideal", 0], "price": "[10, 20)"})
-    other = model().condition({"cut": [2, 0], "Price": 1})
+    other = model().condition({"cut": [2, 0], "Price": q.Code(1)})
     np.testing.assert_array_equal(same.marginal(("year",)), other.marginal(("YEAR",)))
     either = conditions.between("cut", "Good", "Ideal") | conditions.equals("Year", "2020")
     by_code = conditions.between("cut", 1, 2) | conditions.equals("year", 2020)
