@@ -6,8 +6,7 @@
 
 A page has `<!-- lines: NAME -->...<!-- /lines -->` where a table or a number of `BLOCKS` belongs; nobody sees
 the markers in the rendered page. A marker that no block fills is an error, and so is a block without its
-marker. Lines of a commit with changes that were not committed are refused, but for those of files in
-`EARLIER`, which bench/README.md counts.
+marker. Lines of a commit with changes that were not committed are refused.
 """
 
 from __future__ import annotations
@@ -27,11 +26,6 @@ MARKED = re.compile(r"(<!-- lines: ([a-z0-9-]+) -->)(.*?)(<!-- /lines -->)", re.
 # Markdown takes a line that begins with a comment for HTML, and shows it as it is
 LEADING = re.compile(r"^ *<!-- lines: [a-z0-9-]+ -->.+$", re.MULTILINE)
 LONELY = re.compile(r"<!-- (?:lines: [^>]*|/lines) -->")
-# kept before lines of uncommitted changes were refused
-EARLIER = {
-    "discovery",
-    "paper004-aim",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +58,7 @@ def clean(name: str) -> list[Line]:
     if not lines:
         raise ValueError(f"bench/results/{name}.jsonl has no lines: run its script.")
     bad = sorted({str(line.get("commit")) for line in lines if not is_clean(line)})
-    if bad and name not in EARLIER:
+    if bad:
         raise ValueError(
             f"bench/results/{name}.jsonl has lines of {', '.join(bad)}, whose code nobody can get: "
             "commit the changes and measure again."
@@ -78,14 +72,14 @@ def is_clean(line: Line) -> bool:
 
 
 def files() -> str:
-    """The files of lines: how many, of which days, and how many of no commit."""
+    """The files of lines: how many, and of which days."""
     rows = []
     for path in sorted(harness.RESULTS.glob("*.jsonl")):
         lines = harness.read(path)
         days = sorted({line["date"][:10] for line in lines if "date" in line})
         span = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "-"
-        rows.append([f"`{path.name}`", str(len(lines)), str(sum(not is_clean(x) for x in lines)), span])
-    return harness.markdown(["lines", "number", "of no commit", "days"], rows)
+        rows.append([f"`{path.name}`", str(len(lines)), span])
+    return harness.markdown(["lines", "number", "days"], rows)
 
 
 PAPERS = tuple(f"bench/paper00{number}/README.md" for number in range(5))

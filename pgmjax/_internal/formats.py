@@ -53,7 +53,7 @@ class Format:
             raise ValueError(unpublished(path))
         other = next((each.what for each in ALL if each.name == name != self.name), None)
         if other is not None:
-            raise ValueError(f"{path} is of {other}, and expected was {self.what}: give the path of one.")
+            raise ValueError(f"{path} is of {other}, and not of {self.what}: give the path of one.")
         if name != self.name:
             raise ValueError(
                 f"{path} was not written by pgmjax or is not {self.what}: its format is not {self.name!r}."

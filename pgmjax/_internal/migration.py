@@ -225,6 +225,7 @@ _MEANT: Mapping[str, str] = {
     "workload": "what to ask, such as Workload.all_kway(domain, 2)",
     "stddev": "the standard deviation of the noise really added, in counts; of Laplace noise sqrt(2) scale",
     "total": "the number of records, measured or public",
+    "half_width": "half the longest interval that will do, in records, such as 20",
     "max_records": "how many records of one unit count, such as 4",
     "mechanisms.compare(records)": "about how many records there are, a public number, such as 10_000",
     "MaxEntropy.fit(total)": "the number of records, public or estimated",
@@ -363,7 +364,14 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     },
     **{("PrivateTable", n): f"budget.{n}" for n in ("spent", "remaining")},
     ("Budget", "epsilon"): "cap, spent and remaining",
-    ("Fit", "converged"): "status == pgmjax.Status.CONVERGED; gap bounds what is missing",
+    (
+        "Fit",
+        "converged",
+    ): "status in (pgmjax.Status.CONVERGED, pgmjax.Status.WITHIN_NOISE), which both are good; "
+    "gap bounds what is missing",
+    ("KernelPCA", "fit"): "KernelPCA.of(history, prior, total)",
+    ("Session", "from_dataframe"): "Session.open(ledger, data, cap=1, relation=...), with Dataset.from_frame",
+    ("Synthesizer", "count_accuracy"): "release.count_accuracy",
     ("Fit", "summary"): "status.text, loss and gap",
     ("Fit", "plot"): "plot_trace(), or model.plot_marginals()",
     ("Fit", "total"): "model.total",

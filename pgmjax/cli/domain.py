@@ -424,7 +424,13 @@ def _remedies(found: _Findings) -> list[str]:
         )
     elif found.unreadable:
         said += _for_unreadable(found.attribute, found.of(UNREADABLE))
-        if found.readable and found.attribute.time is not None:
+        whole = any("reads all of them" in each for each in said)
+        if found.readable and found.attribute.time is not None and whole:
+            said.append(
+                "that form is the table's if all other rows fit it too, as where day and month are "
+                "exchanged: try it"
+            )
+        elif found.readable and found.attribute.time is not None:
             said.append(
                 "but the other rows have dates in the entry's own form, and an entry has one form: write all "
                 "dates in one, or count these as missing (--rows-outside missing)"
@@ -518,7 +524,8 @@ def _for_no_label(attribute: Attribute, texts: collections.Counter[str]) -> list
         near = list(dict.fromkeys(repr(folded[_plain(text)]) for text in alike))
         said.append(
             f"{share} differ from a label only in capitals, spaces, accents, dashes or quotes, of "
-            f"{', '.join([*near[:3], *['...'] * (len(near) > 3)])}: `labels: {{LABEL: [SPELLING, ...]}}`"
+            f"{', '.join([*near[:3], *['...'] * (len(near) > 3)])}: write these labels as the table has "
+            "them, or name both, `labels: {LABEL: [SPELLING, ...]}`"
         )
     quoted = {_number(label) for label in labels if isinstance(label, str)} - {None}
     if any(_number(text) in quoted for text in texts):

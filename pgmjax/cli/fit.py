@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     known = arguments.total is not None or any(isinstance(each, FixedMarginal) for each in facts)
     if not known and not found.tells_total:
         raise ValueError(
-            "Every table lacks some cells, so the number of records cannot be estimated. Give it "
-            "with --total N."
+            "Every table lacks some cells, so the number of records cannot be estimated: add a row for each "
+            "value, also for the missing one (0 where there are none), or give --total N."
         )
     estimator = dataclasses.replace(release.estimator_of(arguments), approximate=arguments.approximate)
     fit = estimator.fit(domain, found.measurements, arguments.total, constraints=facts, prior=earlier)

@@ -515,8 +515,8 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         ),
         (
             arguments.weights is not None and arguments.rows is None,
-            "--rows is missing, the number of synthetic rows to draw: with --weights the estimated total is "
-            "none, and the number of records is private."
+            "--rows is missing, the number of synthetic rows to draw: weights do not tell how many records "
+            "there are."
             + " --max-weight is missing too, the largest weight a record may have."
             * (arguments.max_weight is None),
         ),

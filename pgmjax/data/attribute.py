@@ -260,8 +260,8 @@ class Attribute:
             remedy = " (clip: true counts them in the nearest cell)" if self.bins and not self.clip else ""
             if self.labels is not None:
                 remedy = (
-                    " (spellings, also in other capitals, are named in labels: {LABEL: [SPELLING, ...]}; "
-                    "other: true counts them as one more label)"
+                    ' (missing: ["?"] names a mark for no answer; spellings, also in other capitals, are '
+                    "named in labels: {LABEL: [SPELLING, ...]}; other: true counts them as one more label)"
                 )
             elif self.bins is None:
                 remedy = f" (from 1 they are min: 1, max: {self.size}; other values are labels: [...])"
@@ -453,7 +453,9 @@ def _no_value(attribute: Attribute, value: Any) -> str:
         if 0 <= raw < len(names):
             name, here = attribute.name, names[raw]
             text = f"{name}={here}, or both bounds, such as {name}>=18,{name}<35"
-            written = text if isinstance(value, str) else f"{here!r}, or pgmjax.queries.Code({raw}) for its code"
+            written = (
+                text if isinstance(value, str) else f"{here!r}, or pgmjax.queries.Code({raw}) for its code"
+            )
             return f"{shown} is in {here}, a bin of {name!r}: write {written}."
         return (
             f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}; bounds "

@@ -72,7 +72,8 @@ class Domain(Named):
         try:
             self._describe(spec)
         except (TypeError, ValueError) as error:
-            raise type(error)(in_python(str(error))) from None
+            said = str(error).replace(", or age: discover.", ".")  # is for a draft
+            raise type(error)(in_python(said)) from None
 
     def _describe(self, spec: Mapping[str, Any]) -> None:
         attributes = tuple(Attribute.from_spec(name, entry) for name, entry in spec.items())

@@ -8,6 +8,7 @@ column, of which a bounded number count.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -109,7 +110,7 @@ class Unit(Named):
         if not self.column:
             raise ValueError("The column of a unit must have a name.")
         checks.plain_text("The column of a unit", self.column)
-        if self.max_records in (None, 0, -1):
+        if self.max_records in (None, 0, -1, math.inf):
             raise ValueError(
                 "max_records must be a number from 1, which the noise grows with: there is no unlimited "
                 f"one. Take a small one, such as 4; got {self.max_records}."

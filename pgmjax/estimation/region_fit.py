@@ -371,6 +371,11 @@ def fit_local(
     regularisation = pulls.check(regularisation, loss)
     if reference is not None:
         _check_reference(domain, reference)
+    if not all(isinstance(each, StructuralZeros) for each in constraints):
+        raise TypeError(
+            "constraints must be StructuralZeros here: write constraint.zeros(domain) for other rules; fixed "
+            "marginals need an exact fit, Estimator().fit."
+        )
     require_feasible(domain, constraints)
     count = estimate_total(domain, measurements)[0] if total is None else total
     count = checks.total(count)

@@ -101,7 +101,7 @@ def check(setting: Any, loss: Any) -> Any:
     """
     if isinstance(setting, str):
         return checks.choice("regularisation", setting, SETTINGS, "a weight in records")
-    if isinstance(setting, bool):
+    if setting is None or isinstance(setting, bool):
         raise TypeError(f"regularisation must be 'auto', 'none' or a weight in records, got {setting}.")
     checks.number("regularisation", setting, at_least=0)
     if setting > LARGEST:

@@ -34,7 +34,8 @@ def as_history(given: History) -> History:
     Raises:
         TypeError: it is none.
     """
-    checks.kind(given, History, "history must be a History", "write History(domain, measurements)")
+    then = "the history comes first" if isinstance(given, Query) else "write History(domain, measurements)"
+    checks.kind(given, History, "history must be a History", then)
     return given
 
 

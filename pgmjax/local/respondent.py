@@ -195,8 +195,8 @@ def collect(domain: Domain, responses: Iterable[PerturbedRecord | Mapping[str, A
             raise ValueError(f"Responses {before} and {number} are the same one ({each.id}): keep one.")
         if each.design != first.design:
             raise ValueError(
-                f"Responses 1 and {number} answer different questions, or with other probabilities: collect "
-                "those of one domain, epsilon, grouping and encoding together."
+                f"Responses 1 and {number} (id {each.id}) answer different questions, or with other "
+                "probabilities: collect those of one domain, epsilon, grouping and encoding together."
             )
     asked = [name for column in first.columns for name in column.attributes]
     known = _digest(domain, asked)

@@ -115,7 +115,8 @@ class Budget(SingleProcess):
                 )
             raise ValueError(
                 "delta goes with unit 'renyi', which counts towards (epsilon, delta), or with 'rho', for "
-                "events that hold only up to a delta; unit 'epsilon' has none."
+                "events that hold only up to a delta; unit 'epsilon' has none. Write, for example, "
+                f"Budget({cap}, unit='renyi', delta={delta})."
             )
         self._unit = unit
         self._within: Budget | None = None

@@ -161,6 +161,8 @@ def exact_delta(value: Any) -> Fraction:
         ValueError: the value is NaN, infinite, negative, at least 1, or positive and below the least
             normal float.
     """
+    if value is None:
+        raise TypeError("delta must be a number, got None: leave it out, or write 0, for pure epsilon.")
     result = exact("delta", value)
     if not 0 <= result < 1:
         raise ValueError(

@@ -37,7 +37,7 @@ def laplace_for(sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
         raise ValueError(
             f"epsilon {shortened(epsilon)} for one query of sensitivity {sensitivity} means no noise at all "
             "(zero but once in 10^27 draws) and protects nothing: give a smaller epsilon, such as 1 for all "
-            f"queries together; of one it may be {STRONGEST} times the sensitivity."
+            "queries together."
         )
     return DiscreteLaplace(ceil_float(scale))
 

@@ -70,6 +70,11 @@ _MEANT_SO = (
         r"^(?:not\b|!)\s*\(?\s*(NAMES)\s*={1,2}\s*([^,()]+?)\s*\)?$",
         r"\1!=\2",
     ),
+    (
+        "Several values of one column are joined by bars",
+        r"^\s*(NAMES)\s*={1,2}\s*([^,{}|=<>]+?)\s+or\s+\1\s*={1,2}\s*([^,{}|=<>]+?)\s*$",
+        r"\1 in {\2|\3}",
+    ),
     ("Several values stand in braces", r"\b(NAMES)\s*={1,2}\s*([^,{}|]+(?:\|[^,{}|]+)+)", r"\1 in {\2}"),
     ("A range is two conditions", _RANGE, r"\1>=\2,\1<=\3"),
     ("A range is two conditions", _RANGE, r"\1>=\2,\1<\3"),
@@ -81,9 +86,10 @@ _MEANT_SO = (
 )
 """What is meant by what cannot be read here: it is said if it can be asked so, and not taken for that."""
 _ADVICE = {
-    r"\bselect\b|\bgroup\s+by\b": "Write conditions alone; the counts of all groups are a marginal: pgmjax "
-    "query DIR --marginal age,sex.",
-    r"\bor\b|\|\||\|[^{}]*[<>=]": "There is no OR: add up counts of conditions that exclude one another.",
+    r"\bselect\b|\bgroup\s+by\b": "Write conditions alone, such as sex=Male; the counts of all groups are a "
+    "marginal: pgmjax query DIR --marginal age,sex, or in Python release.report(('age', 'sex')).",
+    r"\bor\b|\|\||\|[^{}]*[<>=]": "There is no OR of conditions: bars join values of one column, as in "
+    "region in {1|2}, and counts of conditions that exclude one another add up.",
     r"\bnot\b|!(?!=)": "There is no NOT before a condition: write sex!=F.",
     r"\bin\s*[(\[]": "Write in {20|30} for two values, and age>=20,age<30 for what lies between them.",
     r"\b(like|contains|startswith|matches)\b|~|=\s*\*": (
@@ -454,7 +460,10 @@ def _below_in_bins(
     """Return the share of each bin below a bound; bins are [low, high), the last is closed without a grid."""
     name, edges = attribute.name, np.array(attribute.bins, np.float64)
     if attribute.grid is None and bound == edges[-1] and not included and not attribute.clip:
-        raise ValueError(f"The last bin of {name!r} includes its upper edge: write {name}<={value}.")
+        raise ValueError(
+            f"The last bin of {name!r} includes its upper edge, {value}, and is not told apart from it: "
+            f"write {name}<={value} for all, or {name}>={edges[-2]:g} for the last bin."
+        )
     if attribute.grid is None and bound in edges[1 if attribute.clip else 0 : -1] and included:
         raise ValueError(
             f"The bins of {name!r} include their lower edge and not their upper: "

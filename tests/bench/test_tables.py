@@ -102,20 +102,11 @@ def test_markers_without_a_block_and_blocks_without_a_marker_are_errors(
 
 
 @pytest.mark.parametrize("commit", ["0123456789ab-dirty", None])
-def test_lines_of_no_commit_are_refused_unless_they_are_old(tables, site, monkeypatch, capsys, commit):
+def test_lines_of_no_commit_are_refused(tables, site, monkeypatch, capsys, commit):
     with (site / "small.jsonl").open("a") as file:
         file.write(json.dumps({**LINE, "x": 2.0, "commit": commit}) + "\n")
     assert run(tables, monkeypatch) == 1
     assert f"small.jsonl has lines of {commit}" in capsys.readouterr().err
-    monkeypatch.setattr(tables, "EARLIER", {"small"})
-    assert run(tables, monkeypatch) == 0
-    assert tables.files().splitlines()[2:] == ["| `small.jsonl` | 3 | 1 | 2026-01-01 |"]
-
-
-def test_files_that_may_have_such_lines_have_them(tables):
-    for name in tables.EARLIER:
-        lines = tables.harness.read(tables.harness.RESULTS / f"{name}.jsonl")
-        assert lines and not all(map(tables.is_clean, lines)), name
 
 
 def test_every_file_of_lines_is_shown_and_every_script_is_named(tables):
