@@ -311,7 +311,8 @@ def _check(arguments: argparse.Namespace) -> None:
     closed = {**draft.closed, **({} if weights is None else {weights.name: weights})}
     closed = {name: one for name, one in closed.items() if name not in lacking}
     # by position, columns that are open take a place too
-    domain = Domain(closed or {present[0]: 1}) if by_name else Domain({**dict.fromkeys(wanted, 1), **closed})
+    one = next((name for name in present if unit is None or name != unit.column), present[0])
+    domain = Domain(closed or {one: 1}) if by_name else Domain({**dict.fromkeys(wanted, 1), **closed})
     header, encoding = not arguments.no_header, arguments.encoding
     source = files.open_files(arguments.table, domain, header, None, encoding=encoding)
     findings = _findings(source, closed)
@@ -425,7 +426,7 @@ def _remedies(found: _Findings) -> list[str]:
     elif found.unreadable:
         said += _for_unreadable(found.attribute, found.of(UNREADABLE))
         whole = any("reads all of them" in each for each in said)
-        if found.readable and found.attribute.time is not None and whole:
+        if found.readable and found.attribute.format is not None and whole:
             said.append(
                 "that form is the table's if all other rows fit it too, as where day and month are "
                 "exchanged: try it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
+import math
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -45,12 +46,12 @@ def run(arguments: argparse.Namespace) -> None:
     )
     ratings = _read(arguments)
     low, high = value_range(arguments.measure, ratings.scale, ratings.shape[1])
-    if seed is None and mechanism.noise_stddev(ratings) > high - low:
+    noise = mechanism.noise_stddev(ratings) / math.sqrt(arguments.training_count)
+    if seed is None and noise > high - low:
         raise ValueError(
-            "The noise in each measured similarity would have a standard deviation of "
-            f"{mechanism.noise_stddev(ratings):.3g}, and similarities lie in {low:.3g} to {high:.3g}: "
-            f"measure fewer pairs than --training-count {arguments.training_count}, or spend more. Nothing "
-            "was spent."
+            f"Even the mean of all {arguments.training_count} measured similarities would have noise of "
+            f"standard deviation {noise:.3g}, and similarities lie in {low:.3g} to {high:.3g}: spend more, "
+            "or measure fewer pairs (--training-count). Nothing was spent."
         )
     found = mechanism.run(ratings)
     predicted = zip(pairs.tolist(), found.predict(pairs).tolist(), strict=True)

@@ -17,7 +17,7 @@ from pgmjax._internal.jit import precision
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.fit import FitResult, fit_steps
-from pgmjax.estimation.losses.build import build_rows
+from pgmjax.estimation.losses.build import build_rows, check_rows
 from pgmjax.estimation.problem import FitProblem, FitSettings
 from pgmjax.estimation.solvers.batch import Queue, run_batch
 from pgmjax.estimation.solvers.loop import FitSteps
@@ -243,6 +243,7 @@ def fit_all(
         ModelTooLargeError: the model does not fit in memory, or not next to the results of all rows.
     """
     first = problems[0]
+    check_rows(first.estimator.loss, [problem.measurements for problem in problems])
     plan = first.plan(first.bind(first.estimator.dtype).cliques)
     slots, threads = slots_and_threads(plan, len(problems), mesh)
     binding = threading.Lock()

@@ -278,7 +278,8 @@ class Estimator(Named):
             mesh: devices that share each inference of this one fit, slice by slice; every process of
                 the mesh makes the same call.
             callback: called after each block of 10 to 50 steps with a `FitProgress`: step, loss, gap and, if
-                it asks for them, marginals. What it returns is ignored; what it raises ends the fit.
+                it asks for them, marginals. What it returns is ignored; what it raises ends
+                the fit, whose model is lost: the same fit with `max_steps` ends at a step of its choice.
 
         Raises:
             TypeError: an argument has the wrong type.

@@ -118,15 +118,18 @@ class Auto(Mechanism):
         plan: AutoPlan = run.plan
         counted, records = self._count(run)
         rest = run.budget.part(run.budget.remaining)
-        asked = [entry.query for entry in run.request.workload.entries]
+        entries = run.request.workload.entries
+        asked, weights = [entry.query for entry in entries], [Fraction(entry.weight) for entry in entries]
         if plan.cliques:
             kept = self._readable(run.request, plan, rest.cap, records)
             if plan.choosing is not None and kept:
                 return self._chosen(run, plan.choosing, rest, counted)
             if len(kept) < len(plan.cliques):
                 covered = set(itertools.chain.from_iterable(kept))
+                heavy = {frozenset(entry.clique): Fraction(entry.weight) for entry in entries}
                 asked = [marginal(c) for c in (*kept, *(c for c in plan.alone if not covered.issuperset(c)))]
-        measured = run.measure(asked, split(rest.cap, [1] * len(asked)))
+                weights = [heavy.get(frozenset(query.clique), Fraction(1)) for query in asked]
+        measured = run.measure(asked, split(rest.cap, weights))
         return run.release([*counted, *measured])
 
     def work(self, request: Request, plan: AutoPlan) -> Work:

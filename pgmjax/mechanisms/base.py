@@ -324,7 +324,7 @@ def options(mechanism: type[Any]) -> dict[str, Any]:
     Example:
         >>> from pgmjax.mechanisms import Marginals
         >>> options(Marginals)
-        {'split': 'equal'}
+        {'split': 'weighted'}
     """
     checks.kind(mechanism, type, "options are those of a class of mechanisms", "give mechanisms.AIM")
     shared = {field.name for field in dataclasses.fields(Mechanism)}

@@ -186,7 +186,7 @@ class Marginals(MeasureOnce):
         Fraction(1, 1)
     """
 
-    split: str = "equal"
+    split: str = "weighted"
 
     name: ClassVar[str] = "marginals"
     summary: ClassVar[str] = "measure every query of the workload once, with equal or weighted budget"

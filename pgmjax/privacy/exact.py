@@ -162,7 +162,7 @@ def exact_delta(value: Any) -> Fraction:
             normal float.
     """
     if value is None:
-        raise TypeError("delta must be a number, got None: leave it out, or write 0, for pure epsilon.")
+        raise TypeError("delta must be a number, got NoneType: leave it out, or write 0, for pure epsilon.")
     result = exact("delta", value)
     if not 0 <= result < 1:
         raise ValueError(

@@ -254,7 +254,7 @@ TOLD = {
     ),
     "town": (
         "3 not among the labels",
-        "accents, dashes or quotes, of \"L'Ile\", 'Orléans': `labels",
+        "accents, dashes or quotes, of \"L'Ile\", 'Orléans': write",
         "`other: true`",
     ),
     "region": ("1 without a cell", "a larger size"),

@@ -41,7 +41,7 @@ def test_mechanisms_are_listed(capsys):
     assert main(["mechanisms", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["mechanisms"]
     assert listed["marginals"]["summary"] == mechanisms.Marginals.summary
-    assert listed["marginals"]["options"] == {"split": "equal"}
+    assert listed["marginals"]["options"] == {"split": "weighted"}
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_bad_words(words, said):
 def test_options_are_listed(capsys):
     assert main(["mechanisms"]) == 0
     said = capsys.readouterr().out
-    assert Marginals.summary in said and "options: split=equal" in said
+    assert Marginals.summary in said and "options: split=weighted" in said
     assert "under add-remove or replace-one" in said
 
 
@@ -69,7 +69,7 @@ WORDS = {
         "seed=3",
     ],
     "hdmm": ["strategy=union", "split=equal", "restarts=2", "restart_seed=3", "answer=local"],
-    "marginals": ["split=weighted"],
+    "marginals": ["split=equal"],
     "maximum-entropy": ["alpha=0.5"],
     "mldp": [
         "training=identity",

@@ -100,7 +100,7 @@ def test_responses_that_do_not_belong_together():
     with pytest.raises(ValueError, match="Responses 1 and 3 are the same one"):
         collect(DOMAIN, [first, respond(DOMAIN, RECORD, ask(1)), first])
     for other in (ask(2, epsilon=1), ask(2, "optimal-unary"), ask(2, universe=[("sex", "job")])):
-        with pytest.raises(ValueError, match="Responses 1 and 2 answer different questions"):
+        with pytest.raises(ValueError, match="answer different questions"):
             collect(DOMAIN, [first, respond(DOMAIN, RECORD, other)])
     age, job = {"min": 0, "max": 99, "step": 10}, ["a", "b", "c"]
     same = pj.Domain({"job": job, "age": age, "sex": ["F", "M"]})

@@ -120,7 +120,7 @@ ERRORS = {
     "income=4": "'4' is not a value of 'income'",
     "income=1.5": "is not a value of 'income'",
     "state='a,b' sex=Male": "Expected a comma before",
-    "sex=Male OR age<30": "There is no OR: add up counts of conditions that exclude",
+    "sex=Male OR age<30": "There is no OR of conditions",
     "sex=Male AND NOT (age<30)": "There is no NOT before a condition",
     "NOT sex=Male": "^There is no NOT before a condition: write sex!=Male.$",
     "age BETWEEN 20 AND 30": "not their upper: write age>=20,age<30.$",

@@ -100,6 +100,23 @@ def build_rows(
     return _setting(loss).bind_rows(domain, rows, totals, dtype)
 
 
+def check_rows(loss: Any, rows: Sequence[Sequence[LinearMeasurement]]) -> None:
+    """Refuse a function as the loss of fits to different answers: it knows those of one fit alone.
+
+    Raises:
+        TypeError: it is one, and would fit the same numbers in every row.
+    """
+    if isinstance(loss, str | Loss):  # `Custom(function)` says that it is meant
+        return
+    answers = [[measurement.flat_values().tolist() for measurement in row] for row in rows]
+    if any(row != answers[0] for row in answers):
+        raise TypeError(
+            "The loss is a function, which holds the answers of one fit, and these are several fits, to other "
+            "answers each: write it as a class of losses.Loss, whose bind gets them (docs/own.md), or "
+            "losses.Custom(function) if it is the same for all."
+        )
+
+
 def _setting(loss: str | Loss | Callable[..., Any]) -> Loss:
     check(loss)
     if isinstance(loss, str):

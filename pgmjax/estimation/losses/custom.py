@@ -25,9 +25,8 @@ LossFunction = Callable[[Mapping[Clique, Any]], Any]
 class Custom(Loss):
     """A convex function of marginals in counts, written with `jax.numpy`.
 
-    Convexity is not checked: without it the certificate of a fit is void. Arrays in its closure
-    should be `jax.numpy` arrays, or NumPy arrays of float32: a fit evaluates it in float32 and in
-    float64, and JAX fails on a NumPy array of float64 that it has seen in float32.
+    Convexity is not checked: without it the certificate of a fit is void. A fit evaluates it in float32 and
+    in float64: numbers that it holds are converted in it, to the type of a table.
 
     Attributes:
         function: takes a mapping of clique to table [size of each attribute] (counts) and returns
@@ -155,11 +154,19 @@ def _called(function: LossFunction, tables: CliqueVector) -> Any:
     except (TypeError, jax.errors.JaxRuntimeError) as error:
         held = inspect.getclosurevars(function) if inspect.isfunction(function) else None
         names = [] if held is None else [*held.nonlocals.items(), *held.globals.items()]
-        doubles = [n for n, v in names if isinstance(v, np.ndarray) and v.dtype == np.float64]
+        doubles = [n for n, v in names if any(each.dtype == np.float64 for each in _arrays(v))]
         if not doubles:
             raise
         said = f"It uses the NumPy array {doubles[0]} of float64"
-        raise _unusable(error, said, f"make it one of JAX before: jnp.asarray({doubles[0]})") from error
+        then = f"convert it in the function, to the type of a table: jnp.asarray({doubles[0]}, table.dtype)"
+        raise _unusable(error, said, then) from error
+
+
+def _arrays(held: Any) -> list[np.ndarray]:
+    """Return the NumPy arrays that a value is, or that are in its lists and tuples."""
+    if isinstance(held, list | tuple):
+        return [array for each in held for array in _arrays(each)]
+    return [held] if isinstance(held, np.ndarray) else []
 
 
 def _unusable(error: Exception, wrong: str, then: str) -> Exception:

@@ -68,6 +68,8 @@ def kind(oracle: str | type[Oracle]) -> type[Oracle]:
     """
     if isinstance(oracle, type) and issubclass(oracle, Oracle):
         return oracle
+    if isinstance(oracle, Oracle):
+        raise TypeError(f"oracle must be a class, got one object of it: write {type(oracle).__name__}.")
     checks.kind(oracle, str, "oracle must be a name or a class such as MessagePassing")
     return _BY_NAME[checks.choice("oracle", oracle, _BY_NAME, "a class of oracles")]
 

@@ -2,6 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import pgmjax as pj
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses
 from pgmjax.estimation.estimator import Estimator
@@ -99,7 +100,7 @@ DOUBLES = np.array([3.0, 4.0])
         (
             lambda m: jnp.sum((m["a",] - DOUBLES) ** 2),
             ValueError,
-            r"NumPy array DOUBLES .* jnp.asarray\(DOUBLES\)",
+            r"NumPy array DOUBLES .* jnp.asarray\(DOUBLES, table.dtype\)",
         ),
         (lambda m: m["a",] ** 2, ValueError, "scalar"),
         (losses.L2, TypeError, r"write L2\(\)"),
@@ -112,3 +113,35 @@ def test_a_function_that_breaks_is_told_what_a_loss_is(function, error, said):
         Estimator(loss=function, progress=False).fit(Domain({"a": 2, "b": 3}), measured, total=7)
     ours = "A loss is a function of the marginals" in str(caught.value)
     assert ours == (caught.value.__cause__ is not None)
+
+
+def _squares(measurements):
+    def loss(marginals):
+        pairs = [(marginals[m.clique], jnp.asarray(m.values)) for m in measurements]
+        return sum(jnp.sum((table - values.astype(table.dtype)) ** 2) for table, values in pairs)
+
+    return loss
+
+
+class Squares(pj.losses.Loss):
+    """The same as a class, whose `bind` gets the answers of each fit."""
+
+    name = "squares"
+
+    def bind(self, domain, measurements, total, dtype="float32"):
+        return pj.losses.Custom(_squares(measurements)).bind(domain, measurements, total, dtype)
+
+
+def test_a_function_holds_the_answers_of_one_fit():
+    """A batch, and so a bootstrap, has others in each row: a function would fit its own to all of them."""
+    domain = pj.Domain({"a": 2})
+    rows = [[pj.LinearMeasurement(("a",), values, 1.0)] for values in ([30.0, 10.0], [8.0, 32.0])]
+    estimator = pj.Estimator(loss=_squares(rows[0]), progress=False)
+    with pytest.raises(TypeError, match=r"write it as a class of losses\.Loss"):
+        estimator.fit_batch(domain, rows, 40.0)
+    fit = estimator.fit(domain, rows[0], 40.0)
+    with pytest.raises(TypeError, match=r"write it as a class of losses\.Loss"):
+        pj.uncertainty.error_bars(fit, rows[0], [("a",)], method="bootstrap", estimator=estimator, total=40)
+    fits = pj.Estimator(loss=Squares(), progress=False).fit_batch(domain, rows, 40.0)
+    for found, row in zip(fits, rows, strict=True):
+        np.testing.assert_allclose(found.model.marginal(("a",)), row[0].values, atol=0.1)
