@@ -111,8 +111,8 @@ def check_rows(loss: Any, rows: Sequence[Sequence[LinearMeasurement]]) -> None:
     answers = [[measurement.flat_values().tolist() for measurement in row] for row in rows]
     if any(row != answers[0] for row in answers):
         raise TypeError(
-            "The loss is a function, which holds the answers of one fit, and these are several fits, to other "
-            "answers each: write it as a class of losses.Loss, whose bind gets them (docs/own.md), or "
+            "The loss is a function, which holds the answers of one fit, and these are several fits, to "
+            "other answers each: write it as a class of losses.Loss, whose bind gets them (docs/own.md), or "
             "losses.Custom(function) if it is the same for all."
         )
 
