@@ -515,7 +515,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         ),
         (
             arguments.weights is not None and arguments.rows is None,
-            "--rows is missing, the number of synthetic rows to draw: weights do not tell how many records "
+            "--rows is missing, the number of synthetic rows to draw: --weights does not tell how many records "
             "there are."
             + " --max-weight is missing too, the largest weight a record may have."
             * (arguments.max_weight is None),
