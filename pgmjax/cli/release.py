@@ -515,8 +515,8 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         ),
         (
             arguments.weights is not None and arguments.rows is None,
-            "--rows is missing, the number of synthetic rows to draw: --weights does not tell how many records "
-            "there are."
+            "--rows is missing, the number of synthetic rows to draw: --weights does not tell how many "
+            "records there are."
             + " --max-weight is missing too, the largest weight a record may have."
             * (arguments.max_weight is None),
         ),
