@@ -44,7 +44,6 @@ _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # raised by code that uses damaged records or arrays
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 _PATTERN = "* and ? stand for no names here: give the name of one."
-_READ = (".csv", ".csv.gz", ".parquet", ".yaml", ".json")
 _UNREAD = (".zip", ".pkl", ".pickle", ".7z", ".rar")
 _PARTIAL = re.compile(r"\.[0-9a-f]{12}\.partial")
 _UNREADABLE = (*_DAMAGE, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
@@ -72,8 +71,7 @@ def absent(what: str, path: str | os.PathLike[str], *, several: bool = False) ->
         return f"There is no {what} {os.fspath(path)}. {listed if several else _PATTERN}"
     beside: list[str] = []
     with contextlib.suppress(OSError):
-        beside = sorted(os.listdir(file.parent), key=lambda name: not name.endswith(_READ))
-        beside = [name for name in beside if not name.endswith(_UNREAD)]
+        beside = [name for name in os.listdir(file.parent) if not name.endswith(_UNREAD)]
     close = difflib.get_close_matches(file.name, beside, 1)
     meant = f"Did you mean {file.with_name(close[0])}?" if close else "Check its name and its folder."
     return f"There is no {what} {os.fspath(path)}. {meant}"

@@ -277,8 +277,8 @@ def _of_release(arguments: argparse.Namespace, name: str, taken: Sequence[str]) 
     """
     option = f"--{name.replace('_', '-')}"
     if arguments.table is None:
-        from_ = getattr(arguments, "from_", None) or getattr(arguments, "prior", None)
-        named = f": write pgmjax release {from_} {option} ..." if from_ else ": give its folder"
+        prior = arguments.prior
+        named = f": write pgmjax release {prior} {option} ..." if prior else ": give its folder"
         raise ValueError(f"{option} draws rows from a release{named}.")
     given = {*_given(arguments)}
     other = sorted(given - {"table", name, *taken, "json", "quiet"})

@@ -33,6 +33,8 @@ from pgmjax.data.value import is_missing, moment_of, plain_text
 
 _BRACES = re.compile(r"(?:\b[A-Za-z_]\w*: )?(?:\{(?:[^{}]|\{[^{}]*\})*\}|(?<=: )\[[^\[\]]*\])")
 _WORD = re.compile(r"(?<![\w'\".])([A-Za-z_][\w.]*|\d{4}-\d\d-\d\d)(?=[,:\]}])")
+_OPEN = re.compile(r"(?<=, or )([^:,]+): discover(?=\.)")
+_DRAFTED = re.compile(r', or "[^"]+": "discover"')  # which a draft may say, and no domain
 _SWITCH = re.compile(r"`?\b([a-z]+): (true|false)\b`?")
 
 
@@ -72,8 +74,7 @@ class Domain(Named):
         try:
             self._describe(spec)
         except (TypeError, ValueError) as error:
-            said = str(error).replace(", or age: discover.", ".")  # is for a draft
-            raise type(error)(in_python(said)) from None
+            raise type(error)(_DRAFTED.sub("", in_python(str(error)))) from None
 
     def _describe(self, spec: Mapping[str, Any]) -> None:
         attributes = tuple(Attribute.from_spec(name, entry) for name, entry in spec.items())
@@ -386,4 +387,5 @@ def in_python(message: str) -> str:
     def switched(found: re.Match[str]) -> str:
         return f'"{found[1]}": {values[found[2]]}'
 
+    message = _OPEN.sub(r'"\1": "discover"', message)
     return _SWITCH.sub(switched, _BRACES.sub(lambda found: _WORD.sub(quoted, found[0]), message))

@@ -28,7 +28,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.exact import as_text, exact
+from pgmjax.privacy.exact import as_text, exact_share
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import HeldTable
 from pgmjax.privacy.partition import find_keys
@@ -75,12 +75,7 @@ class Discovery:
             said = (
                 "discover, the share of the budget that finds the open columns," if name == "share" else name
             )
-            given = getattr(self, name)
-            value = Fraction(1) if given is True else exact(said, given)
-            if not 0 < value < 1:
-                raise ValueError(
-                    f"{said} must be a share between 0 and 1, such as 0.1, got {as_text(value)}."
-                )
+            value = exact_share(said, getattr(self, name), "0.1")
             object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, str]:

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import pathlib
@@ -50,13 +49,16 @@ class StructuralZeros:
 
     def __init__(self, clique: Any, allowed: Any) -> None:
         clique = attribute_names(clique)
-        with contextlib.suppress(TypeError):  # of texts and the like
+        try:
             mask = FrozenArray(allowed, f"the mask over {clique}", len(clique))
-        if np.asarray(allowed).dtype != bool:
+            came = mask.array.dtype
+        except TypeError:  # of texts and the like
+            came = np.asarray(allowed).dtype
+        if came.kind != "b":
             raise TypeError(
                 f"the mask over {clique} must be boolean, one axis an attribute, True where possible, got "
-                f"{np.asarray(allowed).dtype}: write mask = np.ones(shape, bool), mask[impossible] = False, "
-                f"or list what is possible: AllowedSet({clique}, [...])."
+                f"{came}: write mask = np.ones(shape, bool), mask[impossible] = False, or list what is "
+                f"possible: AllowedSet({clique}, [...])."
             )
         if not mask.array.any():
             raise ValueError(f"the mask over {clique} allows no combination: True must mean possible.")

@@ -103,7 +103,9 @@ class Auto(Mechanism):
         named = set(itertools.chain.from_iterable(sets))
         alone = tuple((name,) for name in domain.attributes if name in named)
         rest = dataclasses.replace(request, budget=self._rest(request))
-        for cost in (self._count_cost(request), rest.budget.cap / (len(alone) + len(entries))):
+        weights = [Fraction(entry.weight) for entry in entries]
+        least = min(Fraction(1), *weights) / (len(alone) + sum(weights, Fraction(0)))
+        for cost in (self._count_cost(request), rest.budget.cap * least):
             if cost:
                 request.noise(alone, cost)  # or refuses
         if wide and not self._fits(request):

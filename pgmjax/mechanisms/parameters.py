@@ -19,7 +19,7 @@ from pgmjax.privacy import tape
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.exact import as_text, chosen_delta, exact, exact_epsilon
+from pgmjax.privacy.exact import as_text, chosen_delta, exact_epsilon, exact_share
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 from pgmjax.privacy.private_table import PrivateTable
@@ -163,11 +163,7 @@ class PrivacyParameters(Named):
     def _set_shares(self, *names: str) -> None:
         """Check settings that are shares of the budget and convert them to exact fractions."""
         for name in names:
-            share = exact(name, getattr(self, name))
-            if not 0 < share < 1:
-                raise ValueError(
-                    f"{name} must be a share between 0 and 1, such as 0.05, got {as_text(share)}."
-                )
+            share = exact_share(name, getattr(self, name))
             self._set(**{name: share})
 
     def _set_flags(self, *names: str) -> None:

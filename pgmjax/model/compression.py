@@ -253,7 +253,7 @@ def _codes(attribute: Attribute, values: Any) -> tuple[int, ...]:
     said = f"The codes to merge of attribute {attribute.name!r}"
     given = checks.several(said, values, "codes", "give two or more in a list")
     named = [code_of(attribute, code_or_value(said, code)) for code in given]
-    codes = sorted({int(code) for code in named})
+    codes = sorted({checks.integer(said, int(code), 0, attribute.size - 1) for code in named})
     if len(codes) < 2:
         raise ValueError(f"{said} must be two or more: leave out an attribute that stays as it is.")
     return tuple(codes)

@@ -153,6 +153,27 @@ def exact_rho(value: Any) -> Fraction:
     return _representable("rho", value, _positive("rho", value))
 
 
+def exact_share(name: str, value: Any, such: str = "0.05") -> Fraction:
+    """Return a share of a budget, 0 < share < 1, as a fraction.
+
+    Args:
+        name: what it is, for messages.
+        value: as for `exact`.
+        such: a usual one, for messages.
+
+    Raises:
+        TypeError: the value is a bool or not a number.
+        ValueError: it is not within (0, 1).
+    """
+    told = f"{name} must be a share between 0 and 1, such as {such}"
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{told}, got a bool.")
+    share = exact(name, value)
+    if not 0 < share < 1:
+        raise ValueError(f"{told}, got {as_text(share)}.")
+    return share
+
+
 def exact_delta(value: Any) -> Fraction:
     """Return delta, 0 <= delta < 1, as a fraction; 0 is pure differential privacy.
 

@@ -40,7 +40,7 @@ from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.exact import as_text, exact, shortened, split
+from pgmjax.privacy.exact import as_text, exact_share, shortened, split
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 
@@ -75,11 +75,7 @@ class CountLeftOut:
     largest_unit: int | None = None
 
     def __post_init__(self) -> None:
-        share = Fraction(1) if self.share is True else exact("count_left_out", self.share)
-        if not 0 < share < 1:
-            raise ValueError(
-                f"count_left_out must be a share between 0 and 1, such as 0.05, got {as_text(share)}."
-            )
+        share = exact_share("count_left_out", self.share)
         object.__setattr__(self, "share", share)
         if self.largest_unit is not None:
             checks.set_integers(self, "largest_unit", low=2)

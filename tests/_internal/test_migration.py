@@ -7,6 +7,7 @@ import operator
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pgmjax as pj
@@ -14,6 +15,7 @@ from pgmjax._internal import migration
 
 DOMAIN = pj.Domain({"a": 2, "b": 3})
 NOISY = pj.LinearMeasurement(("a", "b"), np.ones((2, 3)), 1.0)
+FRAME = pd.DataFrame({"sex": ["F"]})
 DATA = pj.Dataset.from_columns(DOMAIN, {"a": [0, 1], "b": [2, 2]})
 FIT = pj.Estimator(max_steps=5, progress=False).fit(DOMAIN, [NOISY], total=6)
 
@@ -244,6 +246,11 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
         (lambda: pj.Attribute.from_spec({"size": 3}, "a"), "The name of an attribute comes first"),
         (lambda: pj.discovery.OpenTable.from_frame(DOMAIN, 3), "The frame comes first"),
         (lambda: pj.privacy.Budget(1, 1e-6), r'write Budget\(1, unit="renyi", delta=1e-06\)'),
+        (lambda: pj.Domain({"sex": {"F", "M"}}), r'"labels": \["F", "M"\]\}\.$'),
+        (
+            lambda: pj.Synthesizer(epsilon=1, relation="add-remove").fit(FRAME, {"sex": {"F"}}),
+            r'or "sex": "discover"\.$',
+        ),
         (lambda: pj.privacy.Budget(1).split(2), r"such as \[1, 1\] for two equal parts"),
         (lambda: pj.Estimator().fit(DOMAIN, [NOISY], callback=lambda: 0), "write lambda progress"),
     ],

@@ -8,6 +8,7 @@ import pgmjax as pj
 from pgmjax.privacy.seeded import SeededBackend
 
 RECORDS, SHARES = 2000, (0.6, 0.38, 0.01, 0.01)  # two values are rare enough to be merged
+OFF = 100  # records; a neighbouring value would be off by more than 400
 ENTRIES = {
     "codes": 4,
     "range": {"min": 1, "max": 4},
@@ -27,7 +28,7 @@ SECOND = {
     "dates": "dates>=2024-02-01,dates<2024-03-01",
 }
 """For each attribute the condition on its second value."""
-OPTIONS = {"mwem": {"rounds": 7}, "dual-query": {"rounds": 2}, "aim": {"rounds": 8}}
+OPTIONS = {"mwem": {"rounds": 7}, "aim": {"rounds": 8}}
 
 
 def frame():
@@ -55,8 +56,6 @@ def test_a_release_counts_the_second_value_of_each(name):
     )
     asked = pj.Workload([[attribute] for attribute in ENTRIES])
     release = mechanism.run(pj.Dataset.from_frame(domain, table), asked, show_progress=False)
-    if name == "dual-query":
-        return  # its two rounds tell too little to compare
     for attribute, text in SECOND.items():
         truth = int((codes[attribute] == 1).sum())
-        assert release.query(text).estimate == pytest.approx(truth, abs=100), attribute
+        assert release.query(text).estimate == pytest.approx(truth, abs=OFF), attribute

@@ -119,6 +119,14 @@ def test_a_workload_of_other_queries_is_measured_whole():
     assert [m.query for m in release.measurements[1:]] == [entry.query for entry in ranges.entries]
 
 
+@pytest.mark.parametrize("kind", [Auto, Marginals])
+def test_a_weight_is_a_part_of_the_budget(kind):
+    """Of Laplace noise: the scale is inverse to the part."""
+    entries = [{"clique": ["a"], "weight": 9}, ["b"]]
+    heavy, light = run(table(20_000), pj.Workload(entries), kind=kind).measurements[-2:]
+    assert light.distribution.scale == pytest.approx(9 * heavy.distribution.scale, rel=1e-9)
+
+
 def test_a_budget_too_small_for_noise_is_refused_before_spending():
     with pytest.raises(ValueError, match="noise"):
         run(table(200), epsilon="1e-18")
