@@ -36,6 +36,7 @@ from pgmjax.queries import text as query_text
 from pgmjax.release import accuracy, whole_table
 from pgmjax.release import folder as release_folder
 from pgmjax.release.analysis import Answer
+from pgmjax.release.means import Means
 
 _OPEN = "what was measured does not determine it"
 _IF_RIGHT = "if the model is right about what was not measured together"
@@ -51,7 +52,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Compute the answers and print them."""
     if {"=", "==", "!=", "in"} & {*arguments.condition}:  # without quotes around it
         arguments.condition = [" ".join(arguments.condition)]
-    folder, nothing = arguments.folder, not arguments.condition and not arguments.marginal
+    folder = arguments.folder
+    nothing = not arguments.condition and not arguments.marginal and not arguments.mean
     others = [
         text for text in arguments.condition if text and "=" not in text and pathlib.Path(text).is_dir()
     ]
@@ -61,8 +63,13 @@ def run(arguments: argparse.Namespace) -> None:
             f"The folder stands before the conditions: pgmjax query DIR {folder!r}.",
         ),
         (
+            arguments.by and not arguments.mean,
+            "--by names the groups of a mean: give --mean NAME too. Counts by group are a marginal: "
+            f"--marginal {arguments.by}.",
+        ),
+        (
             nothing and pathlib.Path(folder).exists(),
-            "Give a condition such as 'sex=Male,age<30', or give --marginal with attribute names. "
+            "Give a condition such as 'sex=Male,age<30', or give --marginal or --mean with attribute names. "
             + (_attributes_of(folder) if nothing else ""),
         ),
         (
@@ -70,11 +77,21 @@ def run(arguments: argparse.Namespace) -> None:
             "Give either conditions or --marginal, not both. Names of one marginal are joined by commas, as "
             "in --marginal age,sex.",
         ),
+        (
+            arguments.mean and (arguments.marginal or arguments.error_bars),
+            "--mean stands without --marginal and --error-bars: its groups are named by --by, and its "
+            "intervals are there already.",
+        ),
         (others, f"{''.join(others[:1])} is a folder, and one is queried at a time: ask each by itself."),
     )
     draws = None if arguments.draws is None else checks.integer("--draws", arguments.draws, low=2)
     perturbed = perturb.read(arguments.folder)
     if perturbed is not None:
+        if arguments.mean:
+            raise ValueError(
+                "--mean is for a release or a fit. Of a perturbed table ask for counts, such as --marginal "
+                f"{arguments.mean}, or in Python for sums: pgmjax.local.answer_queries."
+            )
         if draws is not None or arguments.error_bars:
             named = "--draws" if draws is not None else "--error-bars"
             raise ValueError(f"{named} is for a release: each answer of a perturbed table has an interval.")
@@ -85,7 +102,9 @@ def run(arguments: argparse.Namespace) -> None:
         warn_if_insecure(perturbed.inputs)
         return
     saved = release_folder.opened(arguments.folder)
-    if arguments.error_bars:
+    if arguments.mean:
+        _means(saved, arguments.mean, arguments.by, arguments.condition, draws, arguments.json)
+    elif arguments.error_bars:
         if draws is not None:
             raise ValueError("--draws and --error-bars are two ways to an interval: give one of them.")
         _with_error_bars(saved, arguments)
@@ -297,6 +316,73 @@ def _marginal(saved: release_folder.SavedRelease, text: str, draws: int | None, 
         notes.append(_LEARNED)
     notes += _of_population(population, {name: range(model.domain[name]) for name in clique})
     process.tell(as_json, record, itertools.chain(_lines(clique, names, **columns), notes))
+
+
+def _means(
+    saved: release_folder.SavedRelease,
+    name: str,
+    by: str | None,
+    texts: list[str],
+    draws: int | None,
+    as_json: bool,
+) -> None:
+    """Print the means of an attribute in groups, one table for each condition."""
+    domain, population = saved.model.domain, saved.population
+    (name,) = read_names(name, domain)
+    groups = () if by is None else read_names(by, domain)
+    said: list[str] = []
+    told, codes = [], {each: set(range(domain[each])) for each in (name, *groups)}
+    asked_of: list[str | None] = [*texts] or [None]
+    for text in asked_of:
+        found = saved.mean(name, groups, text, draws)
+        told.append(
+            {
+                "condition": text,
+                "groups": [dict(zip(groups, each, strict=True)) for each in found.groups],
+                "means": [_finite(value) for value in found.estimates],
+                "intervals": [_ends(ends[None]) for ends in found.intervals],
+                "determined": found.determined.tolist(),
+                "records": found.records.tolist(),
+                "reach_within_bins": [_finite(value) for value in found.reach],
+            }
+        )
+        said += _lines_of_means(found, text, draws)
+        if text is not None:
+            asked = query_text.conditions(text, domain, interpolate=True).codes
+            codes = {**codes, **{each: set(some) for each, some in asked.items()}}
+    said += _of_population(population, codes)
+    facts = _facts(saved.model.total, population, saved.model.inputs)
+    process.tell(as_json, {**facts, "mean": name, "by": list(groups), "answers": told}, said)
+
+
+def _lines_of_means(found: Means, text: str | None, draws: int | None) -> Iterator[str]:
+    where = f" where {text}" * (text is not None)
+    if found.by:
+        yield f"Mean of {found.name}{where}, with its {LEVEL:.0%} interval:"
+        yield "\t".join([*found.by, "rows", "mean", "low", "high"])
+    for group, mean, ends, number in zip(
+        found.groups, found.estimates, found.intervals, found.records, strict=True
+    ):
+        if found.by:
+            cells = (f"{each:,.6g}" if np.isfinite(each) else "-" for each in (mean, *ends))
+            yield "\t".join([*group, f"{number:,.1f}", *cells])
+            continue
+        interval = f"{LEVEL:.0%} interval {ends[0]:,.6g} to {ends[1]:,.6g}"
+        known = interval if np.isfinite(ends[0]) else _NO_INTERVAL.format(accuracy.MODEL)
+        yield f"mean of {found.name}{where}: {mean:,.6g} in {number:,.1f} rows; {known}"
+    there = found.records > 0
+    if not found.determined[there].all():
+        given = f"those of {draws} draws hold {_IF_RIGHT}"
+        told = given if draws else "none is given, unless by --draws 100"
+        yield f"  Where what was measured does not determine a mean it has no other interval: {told}."
+    widest = float(np.nanmax(found.reach, initial=0.0))
+    if widest > 0:
+        yield (
+            "  Values are taken to lie in their bins as in synthetic rows, evenly or as `within` says; if "
+            f"they do not, a mean may be off by up to {widest:,.6g}, which no interval knows. Finer bins "
+            "narrow it."
+        )
+    yield from (f"  {note}" for note in found.notes)
 
 
 def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Iterator[str]:

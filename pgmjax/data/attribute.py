@@ -342,6 +342,32 @@ class Attribute:
         """
         return self.decode(codes) if self.bins is None else _drawn(self, self.bins, self._codes(codes), rng)
 
+    def spans(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return each code's least number, their mean as `values` draws them, and the largest [size each].
+
+        NaN for a code that stands for no number: a missing value, others, a label that is a word.
+
+        Raises:
+            ValueError: no code stands for a number, or they are dates.
+
+        Example:
+            >>> age = Attribute.from_spec("age", {"min": 0, "max": 19, "step": 10})
+            >>> [ends.tolist() for ends in age.spans()]
+            [[0.0, 10.0], [4.5, 14.5], [9.0, 19.0]]
+        """
+        found = np.full((3, self.size), np.nan)
+        if self.bins is not None and self.time is None:
+            found[:, : len(self.bins) - 1] = _spans(self, self.bins)
+        elif self.bins is None and self.labels is None:
+            found[:, : self.size - self.missing] = np.arange(self.size - self.missing)
+        for code, label in enumerate(self.labels or ()):
+            if isinstance(label, int | float) and not isinstance(label, bool):
+                found[:, code] = label
+        if np.isnan(found).all():
+            kind = "dates" if self.time is not None else "words"
+            raise ValueError(f"{self.name!r} has no mean: its values are {kind}, and a mean is of numbers.")
+        return found[0], found[1], found[2]
+
     def _codes(self, codes: Any) -> np.ndarray:
         """Return codes [rows] as an array, checked."""
         index = np.asarray(codes)
@@ -526,17 +552,33 @@ def _drawn(
 
 def _pieces(attribute: Attribute, starts: np.ndarray, codes: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """Return for each row the piece of its cell, among all pieces, that a uniform number [rows] picks."""
-    shares = np.array([share for _, share in attribute.within], dtype=np.float64)
-    first = np.searchsorted(starts, attribute.bins or ())  # the first piece of each cell, and the end
-    first[-1] = len(starts)
-    masses = np.add.reduceat(shares, first[:-1])
-    even = np.repeat(masses <= 0, np.diff(first))
-    shares = np.where(even, 1.0, shares)
+    first, shares = _shares(attribute, starts)
     below = np.append(0.0, np.cumsum(shares))
     low, high = below[first[codes]], below[first[codes + 1]]
     at = low + uniform * (high - low)
     piece = np.searchsorted(below, at, side="right") - 1
     return np.clip(piece, first[codes], first[codes + 1] - 1)
+
+
+def _shares(attribute: Attribute, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first piece of each cell, and the end; and the weight of each piece in its cell."""
+    shares = np.array([share for _, share in attribute.within] or np.ones(len(starts)), dtype=np.float64)
+    first = np.searchsorted(starts, attribute.bins or ())
+    first[-1] = len(starts)
+    masses = np.add.reduceat(shares, first[:-1])
+    even = np.repeat(masses <= 0, np.diff(first))
+    return first, np.where(even, 1.0, shares)
+
+
+def _spans(attribute: Attribute, bins: tuple[float, ...]) -> np.ndarray:
+    """Return each cell's least number, the mean of what is drawn in it, and the largest [3, cells]."""
+    starts = np.array([start for start, _ in attribute.within] or bins[:-1], dtype=np.float64)
+    ends = np.append(starts[1:], bins[-1])
+    first, shares = _shares(attribute, starts)
+    grid = attribute.grid or 0.0  # the upper edge of a cell is no point of its grid
+    sums = np.add.reduceat(shares * (starts + ends - grid) / 2, first[:-1])
+    edges = np.asarray(bins, np.float64)
+    return np.stack([edges[:-1], sums / np.add.reduceat(shares, first[:-1]), edges[1:] - grid])
 
 
 def _uniform(rng: np.random.Generator | None, attribute: Attribute, shape: tuple[int, int]) -> np.ndarray:

@@ -180,6 +180,7 @@ class Unbiased:
         width: half-width of a 95 % interval, in standard errors.
         nonnegative: whether no answer can be negative, as that of a count.
         closed_form: whether all are the best answers from marginals alone, in closed form.
+        linear: whether the estimate of a sum of rows is the sum of theirs.
     """
 
     values: np.ndarray
@@ -187,6 +188,7 @@ class Unbiased:
     width: float
     nonnegative: bool
     closed_form: bool = False
+    linear: bool = False
 
     @property
     def determined(self) -> np.ndarray:
@@ -264,12 +266,13 @@ class CountEstimates(Named):
         found = self._together(query) if self._others else None
         if best is not None:
             found = best.values, best.variances
+        linear = found is not None
         for values, variances in self._apart(query) if found is None else ():
             found = (values, variances) if found is None else _averaged(*found, values, variances)
         if found is None or np.isnan(found[1]).all():
             return None
         nonnegative = not may_be_negative and query.is_nonnegative(self.domain)
-        return Unbiased(found[0], np.sqrt(found[1]), self.width, nonnegative, best is not None)
+        return Unbiased(found[0], np.sqrt(found[1]), self.width, nonnegative, best is not None, linear)
 
     def report(
         self, query: Query, fitted: np.ndarray, may_be_negative: bool = False, given_by: str = MODEL

@@ -21,6 +21,7 @@ from pgmjax.model.rows import require_room
 from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.queries import text as query_text
 from pgmjax.release import accuracy, whole_table
+from pgmjax.release.means import MeanQuery, Means
 from pgmjax.release.whole_table import WholeTable, in_words
 from pgmjax.uncertainty.posterior import Combined, around, draws_of
 
@@ -239,6 +240,39 @@ class Analysed(Named):
             whole = tuple(bounds.counts[0].tolist()), tuple(bounds.shares[0].tolist())
         told = population, asked.notes, whole, found.given_by
         return Answer(float(found.estimates[0]), low, high, share, least, most, *told)
+
+    def mean(self: Any, name: str, by: Any = (), where: str | None = None, draws: int | None = None) -> Means:
+        """Return the mean of an attribute, in all records or in each group of them, with 95 % intervals.
+
+        Values are taken to lie in their bins as synthetic rows have them, evenly or as `within` says; `reach`
+        is how far that may be off. This costs no privacy.
+
+        Args:
+            name: an attribute whose values are numbers.
+            by: the attributes whose values make groups, or one of them.
+            where: conditions as text on the records that count, such as "age>=18"; None for all.
+            draws: number of draws for an interval where the noisy answers determine none, as `estimate` makes
+                them; it holds if the model is right about what was not measured together. None for none
+                there.
+
+        Raises:
+            TypeError: names or conditions of another kind.
+            ValueError: an unknown name, an attribute without numbers, or a condition that the domain does not
+                allow; no draws can be made.
+
+        References:
+            Fieller 1954, "Some problems in interval estimation".
+        """
+        asked = MeanQuery(self.model.domain, name, by, where)
+        fitted = np.asarray(self.model.answer(asked.query), np.float64)
+        found = asked.report(fitted, self.estimates)
+        there = found.records > 0
+        if draws is None or found.determined[there].all():
+            return found
+        drawn = self.estimate(lambda model: asked.near(model.answer(asked.query), fitted)[there], draws)
+        ends = np.full(found.intervals.shape, np.nan)
+        ends[there] = np.clip(np.stack(drawn.interval, axis=-1), asked.low, asked.high)
+        return found.drawn(ends)
 
     def whole_table(self: Any, query: Any) -> WholeTable:
         """Return 95 % intervals of the answers to a query in the whole table, with the records left out.

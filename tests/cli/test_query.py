@@ -293,3 +293,32 @@ def test_a_release_that_is_not_finished_is_told(tmp_path, capsys):
     (tmp_path / "r.partial").mkdir()
     assert main(["query", str(tmp_path / "r"), "sex=Male"]) == 2
     assert "is not finished: go on with --resume" in capsys.readouterr().err
+
+
+def test_means_by_group(folder, capsys):
+    """Those of `mean`, of the records that a condition counts; a group without an interval says why."""
+    saved = pj.load(folder)
+    assert main(["query", str(folder), "--mean", "AGE", "--by", "sex", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    found = saved.mean("age", "sex")
+    assert told["answers"][0]["means"] == found.estimates.tolist()
+    assert told["answers"][0]["intervals"] == found.intervals.tolist() and found.determined.all()
+    assert main(["query", str(folder), "--mean", "age", "sex=Male"]) == 0
+    first, *more = capsys.readouterr().out.splitlines()
+    assert first.startswith("mean of age where sex=Male: ") and f"{found.estimates[1]:,.6g}" in first
+    assert "Finer bins narrow it." in more[0]
+    assert main(["query", str(folder), "--mean", "age", "--by", '"income>50K, net"', "--draws", "5"]) == 0
+    assert "5 draws hold if the model is right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--by", "sex"], "give --mean NAME too"),
+        (["--mean", "sex"], "its values are words"),
+        (["--mean", "age", "--marginal", "sex"], "--mean stands without --marginal"),
+    ],
+)
+def test_what_is_no_mean_is_refused(words, said, folder, capsys):
+    assert main(["query", str(folder), *words]) == 2
+    assert said in capsys.readouterr().err

@@ -32,6 +32,19 @@ QUERY = Command(
             help="print the counts of all cells of these attributes, such as age,income",
         ),
         option(
+            "--mean",
+            action="once",
+            metavar="NAME",
+            help="print the mean of this attribute, of all rows or of those that a condition counts, with an "
+            "interval, and how far it may be off if values do not lie evenly in their bins",
+        ),
+        option(
+            "--by",
+            action="once",
+            metavar="NAMES",
+            help="with --mean, a mean for each value of these attributes, such as sex,region",
+        ),
+        option(
             "--error-bars",
             action="once",
             choices=BARS,
