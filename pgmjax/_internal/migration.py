@@ -161,6 +161,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 """The arguments here for one that one may expect: the first of them that a class has."""
 _ELSEWHERE: Mapping[str, str] = {
     "unit": "it belongs to the table, as in Dataset.from_frame(domain, frame, unit=...), or to a Synthesizer",
+    "max_records": "it stands in the unit, unit=Unit('person_id', 4)",
     "backend": "it is given where a mechanism, a Budget's PrivateTable or a Session is made",
     **dict.fromkeys(
         ("epsilon", "delta", "relation"), "it is given where a mechanism, a Synthesizer or a Budget is made"
@@ -240,6 +241,7 @@ _MEANT: Mapping[str, str] = {
     "distribution": "privacy.DiscreteLaplace(5.0) or privacy.DiscreteGaussian(5.0)",
     "Compression(merged)": 'the codes to merge by attribute, such as {"job": [3, 4]}',
     "posterior(blue)": "BestLinearUnbiased.of(history)",
+    "ProductPrior.bought(table)": "privacy.PrivateTable(data, relation, privacy.Budget(1))",
     "DifferentiableFit(answers)": 'the marginals or queries that are wanted, such as [("age", "sex")]',
     "run(grid)": "SweepGrid.read(path)",
     "local.respond(mechanism)": "mechanisms.RandomizedResponse, the one that the collector runs",
@@ -318,7 +320,10 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Dataset", "shape"): "count() for the number of records, which is private, or domain.shape",
     **{
         ("Dataset", n): "not shown: a table is private, and its columns are attributes of its domain"
-        for n in ("head", "tail", "sample", "columns", "dtypes", "describe", "info", "iloc", "loc", "values")
+        for n in (
+            *("head", "tail", "sample", "columns", "dtypes", "describe", "info", "iloc", "loc", "values"),
+            "df",
+        )
     },
     **{("Fit", n): f"fit.model.{n}(...)" for n in ("marginal", "sample", "answer", "condition", "save")},
     ("Dataset", "to_pandas"): "the frame that it was made of: a dataset gives no record back",
@@ -689,6 +694,11 @@ def _misfit(
             kind, said = signature.parameters[name].annotation, called.__qualname__.removesuffix(".__init__")
             if {cls.__name__ for cls in type(value).__mro__} & {*re.findall(r"\w+", str(kind))}:
                 return None  # it is of the right kind: somebody else asked too much of it, such as a callback
+            others = {cls.__name__ for each in (*args, *given.values()) for cls in type(each).__mro__}
+            if {*re.findall(r"\w+", str(kind))} & others & {*_WRITTEN}:
+                return TypeError(
+                    f"{name} is given in another place: write {said}({', '.join(signature.parameters)})."
+                )
             known = isinstance(kind, str) and kind != "Any"
             must = f"must be {kind}" if known else f"has to have {error.name!r}"
             found = _MEANT.get(f"{said}({name})") or _MEANT.get(name)

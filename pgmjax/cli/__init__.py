@@ -480,7 +480,8 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     if _ELSEWHERE.get(word.lower()) in known:
         return f". Did you mean {_ELSEWHERE[word.lower()]}?"
     if word.lower() in _NOISE.split() and {"add-remove", "marginals"} & {*known}:
-        return ". Noise follows from the budget: Laplace's without --delta, Gaussian with one"
+        gaussian = ", Gaussian with one" * ("--delta" in parser._option_string_actions)
+        return f". Noise follows from the budget: Laplace's without a delta{gaussian}"
     if option is None and word.lower() in _COMMANDS.get(parser.prog, ()):
         return f". {_COMMANDS[parser.prog][word.lower()]}"
     if "--text-encoding" in parser._option_string_actions and _is_codec(word):

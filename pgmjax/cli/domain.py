@@ -100,6 +100,12 @@ def _draft(arguments: argparse.Namespace) -> None:
                 f"{option} names the column {column!r}, which {arguments.table} does not have"
                 f"{_closest(column, types)}."
             )
+    process.refuse(
+        (
+            arguments.max_labels is not None and not arguments.public,
+            "--max-labels is for --public, and without that no value is read: leave it out.",
+        )
+    )
     if not types:
         raise ValueError(f"{arguments.table} has no column besides the unit's and the weights.")
     if arguments.out is not None:
@@ -147,6 +153,7 @@ def _public(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
     for batch in source.values(names):
         for name, array in batch.items():
             columns[name] += array.to_pylist()
+    most = 100 if arguments.max_labels is None else arguments.max_labels
     written: dict[str, dict[str, Any]] = {}
     for name, values in columns.items():
         written[name] = {}
@@ -154,14 +161,14 @@ def _public(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
             texts = ["" if value is None else value.strip() for value in values]
             markers = sorted({*texts} & {*MISSING_TEXTS} - {""})
             known = [None if text in MISSING_TEXTS else text for text in texts]
-            columns[name], form = _typed(known, arguments.max_labels)
+            columns[name], form = _typed(known, most)
             written[name] = {**form, **({"missing": markers} if markers else {})}
     empty = [name for name, values in columns.items() if all(value is None for value in values)]
     if len(empty) == len(names):
         raise ValueError(f"{arguments.table} has no value in any column: nothing can be described.")
     if empty:
         process.say(f"warning: columns without any value are left out: {', '.join(empty)}.")
-    found = infer({name: columns[name] for name in names if name not in empty}, None, arguments.max_labels)
+    found = infer({name: columns[name] for name in names if name not in empty}, None, most)
     return {name: {**attribute.to_spec(), **written[name]} for name, attribute in found.items()}
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import re
 from typing import Any
 
 from pgmjax.cli import process
 from pgmjax.data.dataset import Dataset
 from pgmjax.release import folder as release_folder
-from pgmjax.release.look import check_page, reading
+from pgmjax.release.look import check_page, of_the_release, reading
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -43,16 +42,8 @@ def run(arguments: argparse.Namespace) -> None:
         "rows_outside": arguments.rows_outside,
     }
     known |= {name: value for name, value in given.items() if value is not None}
-    try:
+    with of_the_release(arguments.table):
         table = Dataset.read(arguments.table, domain, **known)
-    except ValueError as error:
-        said = re.split(
-            r", and needs one: correct the name in the domain|: none of the domain's", str(error)
-        )[0]
-        said = said.rstrip(".")
-        raise ValueError(
-            f"{arguments.table} must be the table that the release was made of. {said}."
-        ) from None
     found = saved.look(table, target=arguments.target)
     if target is not None:
         found.save(target)

@@ -52,6 +52,28 @@ def run(arguments: argparse.Namespace) -> None:
     """Compute the answers and print them."""
     if {"=", "==", "!=", "in"} & {*arguments.condition}:  # without quotes around it
         arguments.condition = [" ".join(arguments.condition)]
+    _check(arguments)
+    draws = None if arguments.draws is None else checks.integer("--draws", arguments.draws, low=2)
+    perturbed = perturb.read(arguments.folder)
+    if perturbed is not None:
+        _of_perturbed(perturbed, arguments)
+        return
+    saved = release_folder.opened(arguments.folder)
+    if arguments.mean:
+        _means(saved, arguments.mean, arguments.by, arguments.condition, draws, arguments.json)
+    elif arguments.error_bars:
+        if draws is not None:
+            raise ValueError("--draws and --error-bars are two ways to an interval: give one of them.")
+        _with_error_bars(saved, arguments)
+    elif arguments.marginal:
+        _marginal(saved, arguments.marginal, draws, arguments.json)
+    else:
+        _conditions(saved, arguments.condition, draws, arguments.json)
+    warn_if_insecure(saved.model.inputs)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse what cannot be asked together."""
     folder = arguments.folder
     nothing = not arguments.condition and not arguments.marginal and not arguments.mean
     others = [
@@ -84,35 +106,23 @@ def run(arguments: argparse.Namespace) -> None:
         ),
         (others, f"{''.join(others[:1])} is a folder, and one is queried at a time: ask each by itself."),
     )
-    draws = None if arguments.draws is None else checks.integer("--draws", arguments.draws, low=2)
-    perturbed = perturb.read(arguments.folder)
-    if perturbed is not None:
-        if arguments.mean:
-            raise ValueError(
-                "--mean is for a release or a fit. Of a perturbed table ask for counts, such as --marginal "
-                f"{arguments.mean}, or in Python for sums: pgmjax.local.answer_queries."
-            )
-        if draws is not None or arguments.error_bars:
-            named = "--draws" if draws is not None else "--error-bars"
-            raise ValueError(f"{named} is for a release: each answer of a perturbed table has an interval.")
-        if arguments.marginal:
-            _perturbed_marginal(perturbed, arguments.marginal, arguments.json)
-        else:
-            _perturbed_conditions(perturbed, arguments.condition, arguments.json)
-        warn_if_insecure(perturbed.inputs)
-        return
-    saved = release_folder.opened(arguments.folder)
+
+
+def _of_perturbed(perturbed: PerturbedTable, arguments: argparse.Namespace) -> None:
+    """Print what is asked of a perturbed table."""
     if arguments.mean:
-        _means(saved, arguments.mean, arguments.by, arguments.condition, draws, arguments.json)
-    elif arguments.error_bars:
-        if draws is not None:
-            raise ValueError("--draws and --error-bars are two ways to an interval: give one of them.")
-        _with_error_bars(saved, arguments)
-    elif arguments.marginal:
-        _marginal(saved, arguments.marginal, draws, arguments.json)
+        raise ValueError(
+            "--mean is for a release or a fit. Of a perturbed table ask for counts, such as --marginal "
+            f"{arguments.mean}, or in Python for sums: pgmjax.local.answer_queries."
+        )
+    if arguments.draws is not None or arguments.error_bars:
+        named = "--draws" if arguments.draws is not None else "--error-bars"
+        raise ValueError(f"{named} is for a release: each answer of a perturbed table has an interval.")
+    if arguments.marginal:
+        _perturbed_marginal(perturbed, arguments.marginal, arguments.json)
     else:
-        _conditions(saved, arguments.condition, draws, arguments.json)
-    warn_if_insecure(saved.model.inputs)
+        _perturbed_conditions(perturbed, arguments.condition, arguments.json)
+    warn_if_insecure(perturbed.inputs)
 
 
 def _attributes_of(folder: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import pathlib
 import sys
+from collections.abc import Iterator
 from fractions import Fraction
 
 from pgmjax._internal import checks, files
@@ -13,7 +15,7 @@ from pgmjax.cli.release import ledger_file, open_ledger, unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.history.session.log import begun
+from pgmjax.history.session.log import begun, session_names
 from pgmjax.history.session.session import Session
 from pgmjax.history.session.state import AccuracyRequirement
 from pgmjax.mechanisms.online_weights import OnlineAnswers, OnlineWeights
@@ -84,6 +86,7 @@ def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, dom
     with open_ledger(arguments.file) as ledger:
         if begun(ledger, arguments.name, arguments.account):
             return
+        others = session_names(ledger)
     unit = unit_of(arguments)
     relation, records = Relation.parse(arguments.relation), 1 if unit is None else unit.max_records
     cap = exact_epsilon(arguments.cap)
@@ -96,6 +99,11 @@ def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, dom
         raise ValueError(
             f"--half-width {wanted.half_width:g} is in records, and an answer as close as that costs epsilon "
             f"{float(cost(wanted)):.3g}, more than the cap of {as_text(cap)}. {advice} Nothing was charged."
+        )
+    if others:
+        process.say(
+            f"Session {arguments.name!r} is begun beside {', '.join(map(repr, others))}, and its whole cap, "
+            f"epsilon {as_text(cap)}, is charged."
         )
 
 
@@ -114,6 +122,14 @@ def _backend(arguments: argparse.Namespace) -> SeededBackend | None:
 
 def _online_weights(arguments: argparse.Namespace) -> None:
     """Answer conditions as they come, from an estimate that is corrected where it is far off."""
+    process.refuse(
+        (
+            arguments.relation == Relation.ADD_REMOVE.value,
+            "session online-weights needs --relation replace-one, and an account under it: its estimate is "
+            "scaled to the number of records, which must be public. Under add-remove ask single counts, by "
+            "pgmjax session ask.",
+        )
+    )
     names = ("updates", "threshold", "expected_queries", "sweeps")
     settings = {name: getattr(arguments, name) for name in names}
     mechanism = OnlineWeights(arguments.epsilon, arguments.relation, backend=_backend(arguments), **settings)
@@ -124,11 +140,15 @@ def _online_weights(arguments: argparse.Namespace) -> None:
         )
     for text in arguments.condition:
         query_text.parse(text, domain)  # reject a bad condition before anything is charged
+    conditions = itertools.chain(arguments.condition) if arguments.condition else _lines()
+    first = next(conditions, None)
+    if first is None:
+        raise ValueError("There is no condition to answer, such as sex=Male: nothing was charged.")
     data = _table(arguments, domain)
     refused = False
     with open_ledger(arguments.file) as ledger:
         opened = mechanism.open(data, ledger=ledger, key=arguments.name)
-        for text in arguments.condition or filter(None, map(str.strip, sys.stdin)):
+        for text in itertools.chain([first], conditions):
             try:
                 query = query_text.parse(text, domain)
             except ValueError as error:  # of standard input, which goes on
@@ -146,6 +166,13 @@ def _online_weights(arguments: argparse.Namespace) -> None:
         process.say("The noise is repeatable: these answers protect nobody, use them for research only.")
     if refused:
         raise ValueError("Some conditions were not answered: see above.")
+
+
+def _lines() -> Iterator[str]:
+    """Yield the lines of standard input that hold something."""
+    if sys.stdin.isatty():
+        process.say("Type conditions, such as sex=Male, one a line; Ctrl-D ends.")
+    yield from filter(None, map(str.strip, sys.stdin))
 
 
 def _tell(opened: OnlineAnswers, text: str, query: Query, as_json: bool) -> None:

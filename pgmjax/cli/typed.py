@@ -49,6 +49,7 @@ PHRASES = {
     ", or Ledger.add_version": "",
     ", Ledger.add_version": "",
     ", or other_people=True": "",
+    ", or comes from a source of your own: leave it out.": ": leave it out.",
     "made for research (research=True)": "made by pgmjax ledger init --research",
     ", or account= in Python, and": ", and",
     ", or Session.open in Python": "",
@@ -104,7 +105,8 @@ def as_typed(
         for advice, left in _NO_DROP.items():
             message = re.sub(advice, left, message)
     for phrase, other in PHRASES.items():
-        if all(option in known for option in re.findall(r"--[\w-]+", other)):
+        here = "pgmjax " not in other  # else its options are of another command
+        if all(option in known for option in re.findall(r"--[\w-]+", other) if here):
             message = message.replace(phrase, other)
     given = list(_given(known, words))
     typed = {option for option, _ in given}
@@ -208,6 +210,8 @@ def _given(known: Mapping[str, argparse.Action], words: Sequence[str]) -> Iterat
                 option = None
         elif option is not None:
             yield option, word
+            if option in known and known[option].nargs is None:
+                option = None  # what stands behind its value has a place of its own
 
 
 def _begins(message: str, value: str) -> bool:

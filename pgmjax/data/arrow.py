@@ -212,6 +212,13 @@ def column_names(frame: Any) -> list[Any]:
     if isinstance(frame, RawColumns):
         return list(frame)
     names = getattr(frame, "schema" if library == "pyarrow" else "columns", None) if known else None
+    if names is None and type(frame).__name__ == "Series":
+        raise TypeError(
+            "The frame must be a pandas or polars DataFrame or an Arrow table, got Series. If it has counts "
+            "of records, as by groupby(...).size(), write frame = series.rename('n').reset_index(), and "
+            "give it with weights='n' and max_weight, the most records of one row; else write "
+            "series.to_frame()."
+        )
     if names is None:
         raise TypeError(
             "The frame must be a pandas or polars DataFrame or an Arrow table, got "

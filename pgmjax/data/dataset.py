@@ -40,6 +40,9 @@ from pgmjax.data.sources import (
 from pgmjax.data.text_file import positions_of
 from pgmjax.data.value import places_of
 
+_COUNTS = ("n", "count", "counts", "size", "freq", "frequency", "weight", "weights", "perwt", "pwgtp")
+"""Names of columns that often say how many records a row stands for."""
+
 
 class Dataset(Named):
     """The records of a private table, over a public domain.
@@ -242,6 +245,12 @@ class Dataset(Named):
         if weights is not None and not places_of(weights, names):
             raise ValueError(
                 f"weights names {weights!r}, and the frame has no such column: correct the argument."
+            )
+        if weights is None and (counts := [name for name in names if name in _COUNTS and name not in domain]):
+            checks.warn(
+                f"The column {counts[0]!r} is not in the domain and is left out, so that each row counts "
+                f"once: if it says how many records a row stands for, give weights={counts[0]!r} and "
+                "max_weight."
             )
         check_rows_outside(rows_outside)
         coders = {name: coder_of(domain.attribute(name), rows_outside) for name in domain}

@@ -256,6 +256,10 @@ def _some(domain: Domain, most: int = 12) -> str:
 def infer(frame: Any, bins: int | Mapping[str, Any] | None, max_labels: int) -> dict[str, Attribute]:
     """Return an attribute for every column of a frame; see `Domain.from_public_data`."""
     names = _names(frame)
+    if not (bins is None or isinstance(bins, Mapping)):
+        first = repr(names[0]) if names else "'age'"
+        said = "bins must be a number of cells for all columns, or a mapping from names to edges or numbers"
+        checks.kind(bins, int, said, f"write bins={{{first}: [0, 18, 65]}}")
     chosen = bins if isinstance(bins, Mapping) else {}
     unknown = [name for name in chosen if name not in names]
     if unknown:

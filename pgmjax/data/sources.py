@@ -240,12 +240,13 @@ class ScanTally:
         clip = all(one.labels is None and not (each.missing or each.unreadable) for one, each in where)
         missing = all(one.missing for one, _ in where) and not self._bad_weights
         every = any(each.outside + each.missing + each.unreadable >= self.rows for _, each in where)
+        every = every or self._bad_weights >= self.rows
         able = ['"clip"'] * clip + ['"missing"'] * missing + ['"drop"'] * (not every)
         wrong = "the domain or the table" if where else "the column of weights"
         ways = " or ".join([*filter(None, [", ".join(able[:-1])]), *able[-1:]])
-        return (
-            f"Correct {wrong}{f', or say what happens to such records: rows_outside {ways}' if able else ''}."
-        )
+        told = f", or say what happens to such records: rows_outside {ways}" if able else ""
+        alone = "; it is for whole numbers beyond the bound, not for fractions" if clip and not where else ""
+        return f"Correct {wrong}{told}{alone}."
 
     def check(self, rows_outside: str | None = None, may_be_empty: bool = False) -> None:
         """Raise if there is no record, or one that is not valid; all problems in one message.

@@ -57,8 +57,9 @@ class StructuralZeros:
         if came.kind != "b":
             raise TypeError(
                 f"the mask over {clique} must be boolean, one axis an attribute, True where possible, got "
-                f"{came}: write mask = np.ones(shape, bool), mask[impossible] = False, or list what is "
-                f"possible: AllowedSet({clique}, [...])."
+                f"{came}. With a list of impossible cells, such as [(0, 1), (1, 2)], write mask = "
+                "np.ones(shape, bool); mask[tuple(np.transpose(cells))] = False; or list what is possible: "
+                f"AllowedSet({clique}, [...])."
             )
         if not mask.array.any():
             raise ValueError(f"the mask over {clique} allows no combination: True must mean possible.")

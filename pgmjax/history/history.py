@@ -197,6 +197,9 @@ class History:
         result.flags.writeable = False
         return result
 
+    def __add__(self, other: History) -> History:
+        return self.append(other) if isinstance(other, History) else NotImplemented
+
     def append(self, *measurements: LinearMeasurement | History) -> History:
         """Return a new history, this one with further answers, whose noise is independent; this one stays.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.migration import instead
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -63,6 +64,11 @@ class ResponseMarginal:
     factors: tuple[Channel, ...]
     sums: np.ndarray
     inputs: tuple[Input, ...] = ()
+
+    __array__ = instead(
+        "Responses are no counts yet: estimate() gives unbiased counts, and counts() how many gave each "
+        "answer."
+    )
 
     def counts(self) -> np.ndarray:
         """Return the number of answers for each cell, int64, in the shape of the clique."""

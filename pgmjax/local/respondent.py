@@ -199,7 +199,7 @@ def collect(domain: Domain, responses: Iterable[PerturbedRecord | Mapping[str, A
                 "probabilities: collect those of one domain, epsilon, grouping and encoding together."
             )
     asked = [name for column in first.columns for name in column.attributes]
-    known = _digest(domain, asked)
+    known = _digest(domain, asked) if {*asked} <= {*domain} else ""
     for number, each in enumerate(arrived, start=1):
         if each.domain != known:
             raise ValueError(

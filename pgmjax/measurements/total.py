@@ -59,8 +59,9 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
         )
     weight = math.fsum(1 / variance for _, variance in estimates)
     total = math.fsum(value / variance for value, variance in estimates) / weight
-    shares = all(max(np.abs(each.values).max(), np.max(each.stddev)) <= 1 for each in measurements)
-    if shares and abs(total) < 2 and any(each.values.dtype.kind == "f" for each in measurements):
+    shares = all(np.abs(each.values).max() <= 1 and each.values.dtype.kind == "f" for each in measurements)
+    small = all(np.max(each.stddev) <= 1 for each in measurements)
+    if shares and (abs(total) < 2 if small else abs(total - 1) < 0.1):
         checks.warn(
             f"the noisy answers add up to about {total:.2g} records: if they are shares, multiply them, and "
             "their stddev, by the number of records."

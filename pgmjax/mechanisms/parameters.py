@@ -189,6 +189,12 @@ class PrivacyParameters(Named):
             ValueError: it has weights. The message gives the reason for the restriction.
         """
         if not isinstance(data, Dataset):
+            if hasattr(data, "measurements") and hasattr(data, "rows"):
+                raise TypeError(
+                    f"data must be a pgmjax.Dataset, got {type(data).__name__}, whose answers are noisy "
+                    "already: write Estimator().fit(table.domain, table.measurements(cliques), "
+                    "total=table.rows)."
+                )
             call = "mechanism.run(data, workload)" + " or perturb(data)" * hasattr(self, "perturb")
             raise TypeError(
                 f"data must be a pgmjax.Dataset, got {type(data).__name__}: write {call}, with "

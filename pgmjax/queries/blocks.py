@@ -403,6 +403,21 @@ class Point(Subset):
         return as_written(self.codes[0])
 
 
+def _ends_in(attribute: Attribute, pair: tuple[Value, Value]) -> list[int]:
+    """Return the codes of the ends of a range of values."""
+    try:
+        return [code_of(attribute, end) for end in pair]
+    except ValueError as error:
+        numbers_given = all(isinstance(end, int | float) and not isinstance(end, Code) for end in pair)
+        if attribute.bins is None or attribute.time is not None or not numbers_given:
+            raise
+        low, high, name = *pair, attribute.name
+        raise ValueError(
+            f"{name!r} has bins, and a range of it has bins or codes as its ends, both included. Write the "
+            f"condition as text, which every model, history and session takes: '{name}>={low},{name}<{high}'."
+        ) from error
+
+
 @dataclasses.dataclass(frozen=True, init=False)
 class Ranges(Indicators):
     """Several ranges of codes, one row per range, both ends included; see `Point`."""
@@ -418,7 +433,7 @@ class Ranges(Indicators):
 
     def over(self, attribute: Attribute) -> Ranges:
         """Same as `AttributeQuery.over`."""
-        return Ranges([code_of(attribute, end) for end in pair] for pair in self.bounds)
+        return Ranges(_ends_in(attribute, pair) for pair in self.bounds)
 
     def rows(self, size: int) -> int:
         """Same as `AttributeQuery.rows`."""
@@ -462,7 +477,7 @@ class Range(Ranges):
 
     def over(self, attribute: Attribute) -> Range:
         """Same as `AttributeQuery.over`."""
-        return Range(*(code_of(attribute, end) for end in self.bounds[0]))
+        return Range(*_ends_in(attribute, self.bounds[0]))
 
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         ((low, high),) = self.bounds

@@ -641,7 +641,8 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRele
     if not place.exists():
         raise FileNotFoundError(f"There is no folder {place}: give one that was saved.")
     if place.is_file():
-        raise ValueError(f"{place} is a file, and load takes the folder of a release or a model: {READS}.")
+        reads = "privacy.Ledger.open(path) opens a ledger" if place.suffix == ".ledger" else READS
+        raise ValueError(f"{place} is a file, and load takes the folder of a release or a model: {reads}.")
     if (place / "history.json").is_file():
         raise ValueError(f"{place} is a history of answers: write history.History.load(folder).")
     if any((place / name).is_file() for name in ("release.json", FIT_RECORD)):

@@ -7,11 +7,13 @@ ledger.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
 import os
 import pathlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -323,6 +325,18 @@ def look(
     )
 
 
+@contextlib.contextmanager
+def of_the_release(table: Any) -> Iterator[None]:
+    """Say of a table that cannot be read that it is another one: the release's domain is right."""
+    try:
+        yield
+    except ValueError as error:
+        remedy = r"(?:, and needs one)?: correct the name in the domain|: none of the domain's"
+        said = re.split(remedy, str(error))
+        told = f"{table} must be the table that the release was made of. {said[0].rstrip('.')}."
+        raise ValueError(told) from None
+
+
 def _opened(table: Any, domain: Domain, population: Population | None) -> Dataset:
     """Return the table as the release counts it.
 
@@ -334,7 +348,8 @@ def _opened(table: Any, domain: Domain, population: Population | None) -> Datase
     if not isinstance(table, Dataset):
         if weighted:
             raise ValueError("The release counts weights: give a Dataset, which says their column.")
-        return Dataset.from_frame(domain, table, **reading(domain, population))
+        with of_the_release("The frame"):
+            return Dataset.from_frame(domain, table, **reading(domain, population))
     if table.domain != domain:
         raise ValueError(
             "The table must be over the release's domain: open it with domain=release.model.domain, or give "

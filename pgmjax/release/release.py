@@ -46,9 +46,8 @@ def distances_between(one: Any, other: Any, cliques: Sequence[Clique]) -> list[f
 
 def check_prior(earlier: Any, domain: Domain) -> None:
     """Refuse an earlier model that is none, or is of another domain; see `Release.with_prior`."""
-    checks.kind(
-        earlier, GraphicalModel, "The prior must be a GraphicalModel", "give pgmjax.load(folder).model"
-    )
+    own = "give its model" if hasattr(earlier, "model") else "give pgmjax.load(folder).model"
+    checks.kind(earlier, GraphicalModel, "The prior must be a GraphicalModel", own)
     if earlier.domain != domain:
         changed = [
             name

@@ -164,6 +164,9 @@ class ResultFile:
 
     def rows(self, columns: Sequence[str] = tuple(COLUMNS)) -> list[dict[str, Any]]:
         """Return the given columns of all rows, in an order that does not depend on the run."""
+        if unknown := [name for name in columns if name not in COLUMNS]:
+            meant = checks.did_you_mean(unknown[0], COLUMNS) or f" They have {', '.join(COLUMNS)}."
+            raise ValueError(f"Results have no column {unknown[0]!r}.{meant}")
         order = "sweep, table_name, workload, label, epsilon_value, trial, key"
         asked = f"SELECT {', '.join(columns)} FROM results ORDER BY {order}"
         return [dict(zip(columns, row, strict=True)) for row in self._connection.execute(asked).fetchall()]

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax import random
+from pgmjax._internal import checks
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.side_information import Constraint
 from pgmjax.measurements.linear import LinearMeasurement
@@ -163,6 +164,12 @@ def pooled_errors(
     stddevs[exact], biases[exact], widths[exact] = 0.0, 0.0, 0.0
     known = np.flatnonzero(linear.determined & ~exact)
     if len(known) < GROUP:
+        if refits.pulled and len(known):
+            checks.warn(
+                f"The bootstrap gives no interval to {len(known)} answers of a fit that was pulled: it tells "
+                f"bias from noise over {GROUP} determined answers or more. Ask more of them at once, or take "
+                "method='linear'."
+            )
         return PooledErrors(stddevs, biases, widths)
     unit, draws = linear.stddevs[known], len(refits.answers)
     errors = (refits.answers[:, known] - values[known]) / unit

@@ -45,7 +45,10 @@ def measurements_of(domain: Domain, measurements: Any) -> tuple[LinearMeasuremen
         TypeError: a single measurement instead of a list, or something else.
         ValueError: no measurement, or one that does not fit the domain.
     """
-    found = over_domain(domain, measurements)
+    try:
+        found = over_domain(domain, measurements)
+    except ValueError as error:
+        raise ValueError(f"The measurements must be those that the model was fitted to: {error}") from None
     if not found:
         raise ValueError("the measurements that the model is fitted to are needed, got none.")
     return found

@@ -202,7 +202,7 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
         (lambda: bool(pj.history.builders.equals("a", 1)), "join conditions by &, |"),
         (lambda: pj.queries.point(1) & pj.queries.point(2), r"queries.subset\(\[1, 2\]\)"),
         (lambda: pj.queries.marginal(["a"]) | pj.queries.marginal(["b"]), "Conditions join, not queries"),
-        (lambda: pj.StructuralZeros(("a", "b"), [(0, 1)]), r"mask\[impossible\] = False"),
+        (lambda: pj.StructuralZeros(("a", "b"), [(0, 1)]), r"mask\[tuple\(np.transpose\(cells\)\)\] = False"),
         (lambda: pj.history.KernelPCA.of([NOISY]), r"write History\(domain, measurements\)"),
         (
             lambda: pj.history.History(DOMAIN, [pj.queries.marginal(["a"])]),

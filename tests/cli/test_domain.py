@@ -415,6 +415,7 @@ def test_tables_without_names_and_of_codes(tmp_path, capsys):
         (["draft", "t.csv", "--out", "none/d.yaml"], "There is no folder"),
         (["draft", "t.csv", "--out", "d.txt"], "must end in .json, .yaml or .yml"),
         (["draft", "t.csv", "--public", "--max-labels", "0"], "--max-labels must be an integer >= 1"),
+        (["draft", "t.csv", "--max-labels", "5"], "--max-labels is for --public"),
         (["check", "none.csv", "d.json"], "There is no table"),
         (["check", "t.csv", "none.json"], "There is no domain file none.json"),
         (["check", "t.csv", "bad.json"], "Domain file bad.json"),

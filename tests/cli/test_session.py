@@ -107,6 +107,15 @@ def test_the_name_of_an_account_is_no_session(folder, capsys):
     assert "but an account: write --account small" in capsys.readouterr().err
 
 
+def test_a_misspelt_session_is_not_advised_to_charge_another_cap(folder, capsys):
+    assert ask(folder, *table(folder)) == 0
+    assert ask(folder, "--name", "sesion") == 2
+    said = capsys.readouterr().err
+    assert "which has 'session': give one of these names" in said and "begin it" not in said
+    assert ask(folder, *table(folder), "--name", "second") == 0
+    assert "is begun beside 'session', and its whole cap, epsilon 0.5" in capsys.readouterr().err
+
+
 def test_what_a_session_was_begun_with_is_named(folder, capsys):
     assert ask(folder, *table(folder)) == 0
     assert ask(folder, *table(folder, cap="0.25")) == 2
@@ -214,11 +223,17 @@ def test_online_weights_read_standard_input_and_go_on_after_a_bad_line(replaced,
     assert said.out.startswith(f"{CONDITION}: ") and "of 1 is spent" in said.out
 
 
+def test_online_weights_without_a_condition_spend_nothing(replaced, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    assert online(replaced, "--name", "typed") == 2
+    assert "There is no condition to answer" in capsys.readouterr().err and spent(replaced, capsys) == "0"
+
+
 @pytest.mark.parametrize(
     "words, message",
     [
         ({"epsilon": "-1"}, "--epsilon must be > 0"),
-        ({"relation": "add-remove"}, "works under replace-one only"),
+        ({"relation": "add-remove"}, "needs --relation replace-one"),
         ({"epsilon": "5"}, "5"),
     ],
 )

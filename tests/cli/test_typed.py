@@ -156,6 +156,7 @@ def test_a_sentence_keeps_its_words():
         (["--relation", "replace-one"], 'X, or say what happens to such records: rows_outside "drop".', "X."),
         (["--relation", "add-remove"], 'rows_outside "clip" or "drop".', "--rows-outside clip or drop."),
         (["--domain", "d.yaml"], "Domain file d.yaml, line 1: no.", "--domain d.yaml, line 1: no."),
+        (["--domain", "d.yaml", "no.csv"], "There is no table no.csv.", "There is no table no.csv."),
         (
             ["--no-header"],
             "Attribute 'a': 1 row lies out, or say what happens to such records: rows_outside \"drop\".",

@@ -42,7 +42,6 @@ DOMAIN = Command(
                 option(
                     "--max-labels",
                     type=int,
-                    default=100,
                     metavar="N",
                     help="with --public: the largest number of labels or cells for a column (100)",
                 ),

@@ -228,10 +228,11 @@ class BestLinearUnbiased:
         first = int(wrong[0])
         said, direction = self.coordinates.describe(targets, first, missing[first])
         unseen = self.coordinates.unseen(targets, first, self.rows)
+        example = "" if unseen else f" Of target {first} they do not tell {said}."
         raise NotEstimableError(
             f"{unseen}{wrong.size} of {len(vectors)} targets cannot be estimated from these "
             f"{len(self.values)} answers. Ask for what is missing, or give biased=True for the estimate of "
-            f"least norm. Of target {first} they do not tell {said}.",
+            f"least norm.{example}",
             direction,
         )
 

@@ -33,6 +33,7 @@ from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.inputs import of_measurements, with_inputs
+from pgmjax.measurements.total import check_counts
 from pgmjax.model import sampling
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
@@ -230,6 +231,7 @@ class MaxEntropy(Named):
         """
         checks.kind(history, History, "history must be a History", "write History(domain, measurements)")
         problem = self._problem(history, checks.total(total))
+        check_counts(history.domain, history.measurements[0], float(total))
         by_regions = self._by_regions(history)
         plan = self._feasible_plan(history, by_regions)
         start = np.zeros(history.num_rows) if warm_start is None else np.array(warm_start, np.float64)

@@ -203,6 +203,12 @@ def begun(ledger: Ledger, name: str, wanted: str | None = None) -> list[SessionL
     return logs
 
 
+def session_names(ledger: Ledger) -> list[str]:
+    """Return the names of all sessions in a ledger."""
+    keys = [charge.key for account in ledger.accounts() for charge in ledger.charges(account.name)]
+    return sorted({key.removeprefix(_PREFIX) for key in keys if key.startswith(_PREFIX)})
+
+
 def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
     """Return the records of an existing session.
 
@@ -221,6 +227,12 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
             raise ValueError(
                 f"There is no session {name!r}{of} in {ledger.path}, but an account: write --account "
                 f"{name}, or account= in Python, and name its session, or leave the name out."
+            )
+        if there := session_names(ledger):
+            raise ValueError(
+                f"There is no session {name!r}{of} in {ledger.path}, which has "
+                f"{', '.join(map(repr, there))}: give one of these names. (Another session would charge "
+                "another cap.)"
             )
         raise ValueError(
             f"There is no session {name!r}{of} in {ledger.path}: begin it with its table, by "

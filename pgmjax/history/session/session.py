@@ -138,6 +138,10 @@ class Session(Named):
             IdempotencyConflict: a session of that name with other arguments exists.
             LedgerError: the ledger cannot be read or written.
         """
+        if isinstance(ledger, Dataset):
+            raise TypeError(
+                "The ledger is given in another place: write Session.open(ledger, data, cap=1, relation=...)."
+            )
         source = default_backend() if backend is None else backend
         asked = (exact_epsilon(cap), Relation.parse(relation), name, given, source)
         with _held(ledger) as opened_ledger:

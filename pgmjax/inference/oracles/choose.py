@@ -19,6 +19,7 @@ from jax.sharding import Mesh
 
 from pgmjax._internal import checks, device, sharding
 from pgmjax.inference.oracles.base import Limits, Oracle, peak_bytes
+from pgmjax.inference.oracles.belief_propagation import RegionOracle
 from pgmjax.inference.oracles.chain import Chain
 from pgmjax.inference.oracles.contraction import Contraction, HostContraction
 from pgmjax.inference.oracles.levels import Levels
@@ -78,7 +79,13 @@ def check(oracle: Any) -> str | type[Oracle]:
     """Return a setting of an oracle: "auto", a name as it is listed, or a class; refuse what is none."""
     if isinstance(oracle, str):
         return checks.choice("oracle", oracle, ("auto", *_BY_NAME), "a class of oracles")
-    return kind(oracle)
+    found = kind(oracle)
+    if issubclass(found, RegionOracle):
+        raise ValueError(
+            f"{found.__name__} approximates, and a fit by it could not be certified: take approximate=True, "
+            f"which fits by regions, or build {found.__name__} for potentials that you have."
+        )
+    return found
 
 
 _FIT_LESS = (

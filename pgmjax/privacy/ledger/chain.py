@@ -122,7 +122,11 @@ def create_key(ledger: pathlib.Path) -> bytes:
     """
     path = key_path(ledger)
     if os.path.lexists(path):
-        raise LedgerError(f"{path} is the key of another ledger: move it away, or choose another name.")
+        raise LedgerError(
+            f"{path} is the key of a ledger {ledger.name} that is not there. If it was moved or deleted, "
+            "bring it back: what it counted stays spent, and a new ledger knows nothing of it. Only if it "
+            "never had a release, move the key away; or choose another name."
+        )
     key = os.urandom(_BYTES)
     with told(path, "written", "No ledger was made."):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

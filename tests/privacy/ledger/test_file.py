@@ -426,3 +426,14 @@ def test_the_ledger_does_not_need_jax():
 
 def test_refusals_are_no_ledger_errors():
     assert not issubclass(BudgetExceeded, LedgerError) and issubclass(LedgerError, RuntimeError)
+
+
+def test_a_key_without_its_ledger_says_what_a_new_ledger_would_forget(tmp_path):
+    path = tmp_path / "b.ledger"
+    Ledger.create(path).close()
+    path.unlink()
+    with pytest.raises(
+        LedgerError, match="what it counted stays spent, and a new ledger knows nothing of it"
+    ):
+        Ledger.create(path)
+    assert not path.exists()
