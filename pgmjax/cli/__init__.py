@@ -563,8 +563,9 @@ def _instead_of_word(word: str, parser: argparse.ArgumentParser, given: Sequence
     """Return what to write instead of a word that is no option and has no place."""
     known, command = _options(parser), parser.prog.partition(" ")[2]
     bare = re.sub(r"^\W+", "", word).partition("=")[0]
-    if f"--{bare}" in known:
-        return f". Did you mean --{bare}? An option begins with two hyphens"
+    meant = [f"--{bare}"] if f"--{bare}" in known else _close(bare, sorted(known)) if "=" in word else []
+    if meant:
+        return f". Did you mean {' or '.join(meant)}? An option begins with two hyphens"
     if "=" in given:
         return ". Write an option and its value without =, as in --epsilon 1"
     for named, what in _NAMES.items():

@@ -100,8 +100,23 @@ def mechanisms_named(text: str) -> list[type[Any]]:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        mechanism = getattr(importlib.import_module(module), name)
+        found = importlib.import_module(module)
+        if not hasattr(found, name):
+            classes = [
+                each for each, kind in vars(found).items() if isinstance(kind, type) and each[:1] != "_"
+            ]
+            raise ValueError(f"{module} has no {name!r}: it has the classes {', '.join(classes) or 'none'}")
+        mechanism = getattr(found, name)
         audit.AuditCase(mechanism, Relation.ADD_REMOVE)
+    except ValueError as error:
+        raise ValueError(f"{text}: {error}") from error
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise ValueError(f"{module} needs {error.name}, which is not installed") from error
+        raise ValueError(
+            f"there is no module {module!r}: {text} is the class {name} of a file {module}.py in this "
+            "folder, or of an installed package"
+        ) from error
     except Exception as error:  # user modules may raise anything
         raise ValueError(f"{text}: {type(error).__name__}: {error}") from error
     return [mechanism]

@@ -6,6 +6,7 @@ import argparse
 import collections
 import contextlib
 import csv
+import dataclasses
 import datetime
 import decimal
 import difflib
@@ -239,6 +240,7 @@ class _Findings:
         unlisted: the number of rows whose values are too many to be kept.
         readable: the number of rows with a value that the column's form of numbers or dates reads.
         others: the number of rows whose value is none of the labels, where these have a code of their own.
+        clipped: the number of rows that an end cell counts though their value lies beyond it.
     """
 
     attribute: Attribute
@@ -250,6 +252,7 @@ class _Findings:
     unlisted: int = 0
     readable: int = 0
     others: int = 0
+    clipped: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -393,6 +396,9 @@ def _findings(
 def _count(found: _Findings, array: Any) -> None:
     try:
         found.count(encode_array(found.attribute.coder, array), array)
+        if found.attribute.clip:
+            closed = dataclasses.replace(found.attribute, clip=False)
+            found.clipped += encode_array(closed.coder, array).outside
     except TypeError as error:  # of a type that the attribute does not take, for all its rows
         found.failure = str(error)
 
@@ -405,6 +411,9 @@ def _tell(findings: dict[str, _Findings], lacking: list[str], left_out: list[str
             print(f"  {name}: {found.said()}")
             for remedy in _remedies(found):
                 print(f"    {remedy}")
+        if found.clipped:
+            rows = checks.counted(found.clipped, "row beyond the ends counts", "rows beyond the ends count")
+            print(f"  {name}: {rows} in the end cells (clip), and a mean knows no value there")
         if found.others and found.others == found.readable:
             rows = checks.counted(found.others, "row with a value counts", "rows with a value count")
             print(f"  {name}: all {rows} as other: none is a label")

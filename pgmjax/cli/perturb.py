@@ -356,7 +356,7 @@ def collect_all(arguments: argparse.Namespace) -> None:
 
 
 def _of_groups(table: PerturbedTable, out: pathlib.Path) -> Iterator[str]:
-    yield f"{table.rows:,} responses joined in {out}"
+    yield f"{checks.counted(table.rows, 'response', 'responses')} joined in {out}"
     for column in table.columns:
         error = predicted_stddev(column.distribution, table.rows)
         yield f"  group    {', '.join(column.attributes)}: standard error of a share at most {error:.2g}"

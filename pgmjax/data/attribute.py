@@ -357,7 +357,11 @@ class Attribute:
         """
         found = np.full((3, self.size), np.nan)
         if self.bins is not None and self.time is None:
-            found[:, : len(self.bins) - 1] = _spans(self, self.bins)
+            starts, ends, cell, shares = self.pieces()
+            grid = self.grid or 0.0  # the upper edge of a cell is no point of its grid
+            edges = np.array(self.bins, np.float64)
+            mean = np.bincount(cell, shares * (starts + ends - grid) / 2) / np.bincount(cell, shares)
+            found[:, : len(mean)] = edges[:-1], mean, edges[1:] - grid
         elif self.bins is None and self.labels is None:
             found[:, : self.size - self.missing] = np.arange(self.size - self.missing)
         for code, label in enumerate(self.labels or ()):
@@ -367,6 +371,18 @@ class Attribute:
             kind = "dates" if self.time is not None else "words"
             raise ValueError(f"{self.name!r} has no mean: its values are {kind}, and a mean is of numbers.")
         return found[0], found[1], found[2]
+
+    def pieces(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return where values lie evenly within the cells of bins: start, end, cell and weight of each piece.
+
+        Weights are in proportion within a cell; without `within` each cell is one piece.
+        """
+        edges = np.array(self.bins, np.float64)
+        starts = np.array([start for start, _ in self.within] or edges[:-1], np.float64)
+        weights = np.array([share for _, share in self.within] or np.ones(len(starts)), np.float64)
+        cell = np.searchsorted(edges, starts, side="right") - 1
+        even = np.bincount(cell, weights)[cell] <= 0
+        return starts, np.append(starts[1:], edges[-1]), cell, np.where(even, 1.0, weights)
 
     def _codes(self, codes: Any) -> np.ndarray:
         """Return codes [rows] as an array, checked."""
@@ -528,15 +544,14 @@ def _drawn(
     """Return values [rows] in the cells of codes [rows]; see `Attribute.values`."""
     cells = len(bins) - 1
     regular = np.minimum(codes, cells - 1).astype(np.int64)
-    starts = np.array([start for start, _ in attribute.within] or bins[:-1], dtype=np.float64)
-    ends = np.append(starts[1:], bins[-1])
+    starts, ends, _, _ = attribute.pieces()
     # the draws of a row depend on no other row: values are the same in blocks of any size
     grid = attribute.grid
     single = grid is not None and bool((np.rint((ends - starts) / grid) <= 1).all())
     uniform = np.zeros((len(codes), 1))
     if attribute.within or not single:
         uniform = _uniform(rng, attribute, (len(codes), 2 if attribute.within else 1))
-    piece = _pieces(attribute, starts, regular, uniform[:, 0]) if attribute.within else regular
+    piece = _pieces(attribute, regular, uniform[:, 0]) if attribute.within else regular
     low, high, offset = starts[piece], ends[piece], uniform[:, -1]
     if grid is None:
         values = np.minimum(low + offset * (high - low), np.nextafter(high, low))
@@ -550,35 +565,15 @@ def _drawn(
     return values if not attribute.missing else _with_missing(values, codes == cells)
 
 
-def _pieces(attribute: Attribute, starts: np.ndarray, codes: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+def _pieces(attribute: Attribute, codes: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     """Return for each row the piece of its cell, among all pieces, that a uniform number [rows] picks."""
-    first, shares = _shares(attribute, starts)
+    _, _, cell, shares = attribute.pieces()
+    first = np.append(np.searchsorted(cell, np.arange(cell[-1] + 1)), len(cell))
     below = np.append(0.0, np.cumsum(shares))
     low, high = below[first[codes]], below[first[codes + 1]]
     at = low + uniform * (high - low)
     piece = np.searchsorted(below, at, side="right") - 1
     return np.clip(piece, first[codes], first[codes + 1] - 1)
-
-
-def _shares(attribute: Attribute, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first piece of each cell, and the end; and the weight of each piece in its cell."""
-    shares = np.array([share for _, share in attribute.within] or np.ones(len(starts)), dtype=np.float64)
-    first = np.searchsorted(starts, attribute.bins or ())
-    first[-1] = len(starts)
-    masses = np.add.reduceat(shares, first[:-1])
-    even = np.repeat(masses <= 0, np.diff(first))
-    return first, np.where(even, 1.0, shares)
-
-
-def _spans(attribute: Attribute, bins: tuple[float, ...]) -> np.ndarray:
-    """Return each cell's least number, the mean of what is drawn in it, and the largest [3, cells]."""
-    starts = np.array([start for start, _ in attribute.within] or bins[:-1], dtype=np.float64)
-    ends = np.append(starts[1:], bins[-1])
-    first, shares = _shares(attribute, starts)
-    grid = attribute.grid or 0.0  # the upper edge of a cell is no point of its grid
-    sums = np.add.reduceat(shares * (starts + ends - grid) / 2, first[:-1])
-    edges = np.asarray(bins, np.float64)
-    return np.stack([edges[:-1], sums / np.add.reduceat(shares, first[:-1]), edges[1:] - grid])
 
 
 def _uniform(rng: np.random.Generator | None, attribute: Attribute, shape: tuple[int, int]) -> np.ndarray:

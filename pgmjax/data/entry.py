@@ -433,6 +433,11 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
     span = re.fullmatch("(-?[0-9]+)(?:-|\u2013|to|[.][.]+|:)(-?[0-9]+)", text)
     if span and name == "labels":
         return f"Write whole numbers in a row as {{min: {span[1]}, max: {span[2]}}}."
+    if (day := re.fullmatch("([0-9]{1,2})[/.-]([0-9]{1,2})[/.-]([0-9]{4})", text)) and name in ("from", "to"):
+        return (
+            f"Domain files write dates year first, whatever the `format` of the table: {name}: "
+            f"{day[3]}-{int(day[2]):02}-{int(day[1]):02}, if {value} begins with the day."
+        )
     if text and name == "dates" and not re.search("[0-9]{4}", text):
         return "Write {from: 2024-01-01, to: 2024-12-31, step: month}, or a list of dates."
     if text and name in ("labels", "dates"):

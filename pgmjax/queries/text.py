@@ -469,14 +469,9 @@ def _below_in_bins(
             f"The bins of {name!r} include their lower edge and not their upper: "
             f"write {name}<{value} for {name}<={value}, or {name}>={value} for {name}>{value}."
         )
-    starts = np.array([start for start, _ in attribute.within] or edges[:-1], np.float64)
-    mass = np.array([share for _, share in attribute.within] or np.ones(len(starts)), np.float64)
-    cell = np.searchsorted(edges, starts, side="right") - 1
-    mass = np.where(np.bincount(cell, mass)[cell] > 0, mass, 1.0)
-    shares = mass * _below_in_pieces(
-        attribute.grid, starts, np.append(starts[1:], edges[-1]), bound, included
-    )
-    below = np.bincount(cell, shares) / np.bincount(cell, mass)
+    starts, ends, cell, weights = attribute.pieces()
+    shares = weights * _below_in_pieces(attribute.grid, starts, ends, bound, included)
+    below = np.bincount(cell, shares) / np.bincount(cell, weights)
     cut = (below > 0) & (below < 1)
     if attribute.clip:  # of the values that an end bin counts beyond the ends, how many, nobody knows
         cut[0] |= bound <= edges[0]

@@ -559,3 +559,19 @@ def test_a_column_that_is_misspelt_is_named(visits, capsys):
     pathlib.Path("d.yaml").write_text("sx: [F, M]\n", encoding="utf-8")
     assert main(["domain", "check", "t.csv", "d.yaml"]) == 1
     assert "not in the table: sx (did you mean sex?)" in capsys.readouterr().out
+
+
+def test_clipped_rows_are_told(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("cost\n-5\n50\n1000\n2000\n")
+    (tmp_path / "d.yaml").write_text("cost: {bins: [0, 100, 1000], clip: true}\n")
+    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.yaml")]) == 0
+    assert "cost: 2 rows beyond the ends count in the end cells" in capsys.readouterr().out
+
+
+def test_dates_of_a_domain_file_begin_with_the_year(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("day\n03/02/2023\n")
+    (tmp_path / "d.yaml").write_text(
+        'day: {from: 01/02/2023, to: 31/12/2023, step: month, format: "%d/%m/%Y"}\n'
+    )
+    assert main(["domain", "check", str(tmp_path / "t.csv"), str(tmp_path / "d.yaml")]) == 2
+    assert "write dates year first" in (said := capsys.readouterr().err) and "from: 2023-02-01, if" in said
