@@ -21,7 +21,7 @@ import pgmjax as pj
 from pgmjax._internal.jit import CPU_OPTIONS
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import loop
-from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.objective import Objective
 
 SETTINGS = {
     "default": None,
@@ -32,7 +32,7 @@ SETTINGS = {
 STEPS = 20
 
 
-def problem_of(name: str) -> Problem:
+def problem_of(name: str) -> Objective:
     """What the fit of a case minimises, in float32, without regularisation."""
     case = cases.load(name)
     total, rows = cases.answers(case)
@@ -43,7 +43,7 @@ def problem_of(name: str) -> Problem:
     ]
     bound = losses.build("l2", domain, measured, float(total), "float32")
     oracle = pj.Estimator(regularisation="none").plan(domain, bound.cliques, batch=True).oracle
-    return Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+    return Objective.build(oracle, bound, np.asarray(bound.lipschitz()))
 
 
 def main(names: list[str]) -> None:

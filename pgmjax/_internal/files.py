@@ -108,7 +108,7 @@ def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
+def reserve_folder(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     """Yield an empty folder that becomes `out` on success and is removed on failure.
 
     Args:

@@ -103,7 +103,7 @@ def train(arguments: argparse.Namespace) -> None:
     settings: dict[str, Any] = {"encoding": encoding, "universe": arguments.universe, "seed": arguments.seed}
     settings["folds"] = 5 if arguments.folds is None else arguments.folds
     found, errors = predictor.learn(history.domain, history.measurements, learners, **settings)
-    with files.reserve(out) as folder:
+    with files.reserve_folder(out) as folder:
         found.save(folder, seed=arguments.seed)
     name = found.parts[0].fitted.learner.name
     tried = [{"learner": one, "error": error} for one, error in errors]

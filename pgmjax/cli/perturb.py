@@ -133,7 +133,7 @@ def _perturb(
         with contextlib.ExitStack() as stack:
             keeps = ledger is None and not mechanism.repeatable
             kept = stack.enter_context(UnfinishedRun().kept()) if keeps else None
-            folder = stack.enter_context(files.reserve(out))
+            folder = stack.enter_context(files.reserve_folder(out))
             process.check()
             table = mechanism.perturb(
                 data,
@@ -348,7 +348,7 @@ def collect_all(arguments: argparse.Namespace) -> None:
     out = files.check_target(arguments.out)
     table = collect(Domain.read(arguments.domain), _responses(arguments.file))
     record = {**describe(table), "responses": None}
-    with files.reserve(out) as folder:
+    with files.reserve_folder(out) as folder:
         table.save(folder / "table")
         (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     process.tell(arguments.json, {"out": str(out), **record}, _of_groups(table, out))

@@ -305,7 +305,7 @@ def _tables(arguments: argparse.Namespace) -> None:
     rows = None if arguments.rows is None else checks.integer("--rows", arguments.rows, low=1)
     saved = release_folder.opened(arguments.table)
     place = pathlib.Path(arguments.table) / "tables"
-    with files.reserve(place) as folder:
+    with files.reserve_folder(place) as folder:
         for number, (_, columns) in enumerate(saved.drawn_columns(m, rows=rows), start=1):
             parquet.write_table(arrow.table(columns), folder / f"{number}.parquet")
     said = [

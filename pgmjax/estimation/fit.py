@@ -1,10 +1,10 @@
 """Control flow of a fit on the host; read it from top to bottom.
 
-`fit` starts from an earlier model, or in closed form. `minimise` reduces the loss in stages of
-decreasing smoothing, first in float32 if requested, and evaluates the result in float64. Every step evaluates
-`estimation.solvers.problem.Problem`: the oracle maps potentials to marginals, and the loss is differentiated
-there. Fixed marginals are met in rounds of such minimisations. `estimation.solvers.stopping.StoppingRule`
-decides when to stop, except at non-finite points.
+`fit` starts from an earlier model, or in closed form. `minimise` reduces the loss in stages of decreasing
+smoothing, first in float32 if requested, and evaluates the result in float64. Every step evaluates
+`estimation.solvers.objective.Objective`: the oracle maps potentials to marginals, and the loss is
+differentiated there. Fixed marginals are met in rounds of such minimisations.
+`estimation.solvers.stopping.StoppingRule` decides when to stop, except at non-finite points.
 
 The control flow consists of generators that request steps (`estimation.solvers.loop.FitSteps`), so that
 `estimation.batch` runs many fits in one program, each with the same decisions as on its own.
@@ -36,7 +36,7 @@ from pgmjax.estimation.solvers.loop import (
     run_single,
     solve_steps,
 )
-from pgmjax.estimation.solvers.problem import Evaluation, Problem
+from pgmjax.estimation.solvers.objective import Evaluation, Objective
 from pgmjax.estimation.solvers.stopping import CERTIFIED, FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.estimation.start import closed_form, starting_point
 from pgmjax.inference import oracles
@@ -234,7 +234,7 @@ def _part(
 
 def minimise(
     state: FitState, loss: BoundLoss, smoothing: float = FIRST_SMOOTHING
-) -> FitSteps[tuple[Solution, Problem]]:
+) -> FitSteps[tuple[Solution, Objective]]:
     """Minimise a loss in a dtype; after float32, evaluate the result in float64 or continue there.
 
     Args:
@@ -258,7 +258,7 @@ def minimise(
 
 def _minimise_from(
     state: FitState, loss: BoundLoss, smoothing: float = FIRST_SMOOTHING
-) -> FitSteps[tuple[Solution, Problem]]:
+) -> FitSteps[tuple[Solution, Objective]]:
     """Minimise a loss in the state's dtype, from its potentials; arguments and result as in `minimise`."""
     problem, dtype = state.problem, state.dtype
     solver = solvers.build(problem.estimator.solver)
@@ -273,8 +273,8 @@ def _minimise_from(
 
 
 def _minimise_in_stages(
-    state: FitState, objective: Problem, start: np.ndarray
-) -> FitSteps[tuple[Solution, Problem]]:
+    state: FitState, objective: Objective, start: np.ndarray
+) -> FitSteps[tuple[Solution, Objective]]:
     """Run the solver; a smoothed loss is minimised in warm-started stages of decreasing smoothing.
 
     Smoothed losses lie below the loss, so every stage's lower bound holds for the loss itself.
@@ -326,7 +326,7 @@ def _minimise_in_stages(
 
 
 def _by_newton(
-    objective: Problem, before: Solution, stop: StoppingRule, slack: float, watch: Watch
+    objective: Objective, before: Solution, stop: StoppingRule, slack: float, watch: Watch
 ) -> Solution:
     """Go on by Newton's method from a solution, in float64; bounds of float32 are not taken along."""
     known = before.lower_bound if _is_in_float64(before) else objective.loss.least()
@@ -337,7 +337,7 @@ def _by_newton(
     return dataclasses.replace(before, status=end.status, steps=end.steps, lower_bound=end.lower_bound)
 
 
-def _by_squares(state: FitState, objective: Problem, start: np.ndarray) -> tuple[np.ndarray, int]:
+def _by_squares(state: FitState, objective: Objective, start: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the potentials of the least squares of a loss with kinks, and the steps so far.
 
     Far from its kinks such a loss has no curvature that Newton's method could follow.
@@ -354,12 +354,12 @@ def _by_squares(state: FitState, objective: Problem, start: np.ndarray) -> tuple
     return np.asarray(end.point.potentials, start.dtype), end.steps
 
 
-def _is_for_newton(problem: FitProblem, objective: Problem) -> bool:
+def _is_for_newton(problem: FitProblem, objective: Objective) -> bool:
     """Return whether Newton's method goes on where the default solver has not converged."""
     return newton.takes_over(problem.estimator.solver, 0) and _is_small(objective)
 
 
-def _is_small(objective: Problem) -> bool:
+def _is_small(objective: Objective) -> bool:
     """Return whether Newton's method has time for a model."""
     cells = sum(math.prod(shape) for shape in objective.loss.shapes)
     return cells <= newton.CELLS and newton.is_fast(objective)
@@ -375,8 +375,8 @@ def _stalled_at(sound: Solution, failed: Solution) -> Solution:
 
 
 def _in_float64(
-    state: FitState, objective: Problem, solution: Solution
-) -> FitSteps[tuple[Solution, Problem]]:
+    state: FitState, objective: Objective, solution: Solution
+) -> FitSteps[tuple[Solution, Objective]]:
     """Evaluate the result of a float32 fit in float64, and continue there if its precision ran out.
 
     Marginals rounded to float32 may be inconsistent, and so lie outside the marginal polytope; the
@@ -404,7 +404,7 @@ def _in_float64(
     return dataclasses.replace(further, lower_bound=max(lower_bound, further.lower_bound)), sharper
 
 
-def _result(plan: oracles.Plan, solution: Solution, objective: Problem, state: FitState) -> FitResult:
+def _result(plan: oracles.Plan, solution: Solution, objective: Objective, state: FitState) -> FitResult:
     """Return the result with the unsmoothed loss, its gap, and the status that these tell."""
     bound, status, steps, pull = objective.loss, solution.status, solution.steps, state.problem.pull
     vector, gauge = np.asarray(solution.point.potentials, np.float64), objective.gauge
@@ -428,7 +428,7 @@ def _result(plan: oracles.Plan, solution: Solution, objective: Problem, state: F
 # Fixed marginals: the method of multipliers, with every round's result projected onto them.
 
 
-def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Solution, Problem]]:
+def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Solution, Objective]]:
     """Minimise a loss over the models with the fixed marginals; arguments and result as in `minimise`.
 
     A round minimises the augmented Lagrangian (`estimation.losses.augmented`); its residual then updates the
@@ -444,7 +444,7 @@ def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Sol
     number, idle, smoothing = 0, 0, FIRST_SMOOTHING
     lower_bound, missed, alone = bound.inner.least(), math.inf, math.inf
     least, narrowest = math.inf, math.inf
-    best: tuple[Solution, Problem] | None = None
+    best: tuple[Solution, Objective] | None = None
     while True:
         tol = max(stop.tol / 2, FIRST_TOL * SHARPER**number)
         goal = dataclasses.replace(stop, tol=tol, invisible=stop.invisible / 2, estimated=False)
@@ -501,8 +501,8 @@ def _repriced(
 
 
 def _projected(
-    state: FitState, objective: Problem, host: Equalities, point: Evaluation
-) -> tuple[Evaluation, Problem, float, bool]:
+    state: FitState, objective: Objective, host: Equalities, point: Evaluation
+) -> tuple[Evaluation, Objective, float, bool]:
     """Project a point onto the fixed marginals; return it, the float64 objective, gap and feasibility."""
     tables = split(np.asarray(point.potentials, np.float64), host.shapes)
     problem, known = state.problem, state.problem.known
@@ -531,7 +531,7 @@ def _cast_to_float64(loss: BoundLoss) -> BoundLoss:
     return bound if loss.smoothing is None else bound.with_smoothing(float(loss.smoothing))
 
 
-def _beside_loss(objective: Problem, point: Evaluation) -> float:
+def _beside_loss(objective: Objective, point: Evaluation) -> float:
     """Return the weighted relative entropy to a prior or reference at a point; 0 without one."""
     if objective.prior is None:
         return 0.0

@@ -31,7 +31,7 @@ from pgmjax.estimation import losses, mixture_layout, regularisation
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
-from pgmjax.estimation.losses.build import known_noise_level, noise_level
+from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
 from pgmjax.estimation.region_fit import RegionDivergence, counting_numbers
 from pgmjax.estimation.regularisation import Regularisation
@@ -252,7 +252,7 @@ def fit_mixture(
     total = estimate_total(domain, measurements)[0] if total is None else total
     weight = pulls.usable_weight(regularisation, loss, domain, measurements, total, max_steps)
     floor = -math.inf if lower_bound is None else lower_bound
-    rule = StoppingRule.of(tol, max_steps, math.sqrt(known_noise_level(loss, measurements)))
+    rule = StoppingRule.of(tol, max_steps, math.sqrt(noise_level(loss, measurements)))
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
         bound = losses.build(loss, domain, measurements, total, dtype)
         if weight > 0:

@@ -22,9 +22,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses, regularisation, solvers
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss, Tilted
-from pgmjax.estimation.losses.build import known_noise_level
+from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.side_information import SideInformation
-from pgmjax.estimation.solvers.problem import Prior, Problem
+from pgmjax.estimation.solvers.objective import Objective, Prior
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, StoppingRule
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join
@@ -148,12 +148,11 @@ class FitProblem:
 
     def weight(self) -> float:
         """Return the weight of a pull towards the product of the model's one-way marginals; 0 for none."""
-        setting = self.estimator.regularisation
-        off = setting == "none" or self.known.prior is not None
-        off = off or self.estimator.max_steps < 2  # a first part finds the product, a second is pulled
-        if off or not regularisation.is_known_for(self.estimator.loss):
+        made = self.estimator
+        if made.regularisation == "none" or self.known.prior is not None:
             return 0.0
-        return regularisation.weight_of(setting, self.domain, self.measurements, self.total)
+        asked = made.regularisation, made.loss, self.domain, self.measurements, self.total, made.max_steps
+        return regularisation.usable_weight(*asked)
 
     def least(self) -> float:
         """Return the least probability of a value in what a fit is pulled towards."""
@@ -162,7 +161,7 @@ class FitProblem:
 
     def stopping_rule(self) -> StoppingRule:
         """Return the fit's stopping rule."""
-        spread = math.sqrt(known_noise_level(self.estimator.loss, self.measurements))
+        spread = math.sqrt(noise_level(self.estimator.loss, self.measurements))
         return StoppingRule.of(self.estimator.tol, self.estimator.max_steps, spread)
 
     def bind(self, dtype: str) -> BoundLoss:
@@ -196,7 +195,7 @@ class FitProblem:
             return False
         return True
 
-    def objective(self, oracle: Oracle, loss: BoundLoss, curvature: np.ndarray, dtype: str) -> Problem:
+    def objective(self, oracle: Oracle, loss: BoundLoss, curvature: np.ndarray, dtype: str) -> Objective:
         """Return the solver's objective: a loss with the side information, in a dtype."""
         known, prior = self.known, None
         if known.weight is not None:
@@ -204,7 +203,7 @@ class FitProblem:
             prior = Prior(np.asarray(known.weight, np.float64), np.asarray(base, np.float64))
         if self.pull is not None:  # the reference itself is in the loss, as its linear term
             prior = Prior(np.asarray(self.pull.weight, np.float64), np.zeros(()))
-        return Problem.build(oracle, loss, curvature, tuple(t.astype(dtype) for t in known.tables), prior)
+        return Objective.build(oracle, loss, curvature, tuple(t.astype(dtype) for t in known.tables), prior)
 
 
 def with_first_smoothing(

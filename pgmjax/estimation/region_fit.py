@@ -4,7 +4,7 @@ The marginal polytope is relaxed to all tables over the cliques that agree on th
 polytope, an outer approximation). The loss is minimised there by the same solvers, so its optimum, and the
 certified lower bound, lie at or below the loss of every table.
 
-`LocalProblem` presents this to the solvers. Its vector of potentials holds the outer regions' tables.
+`LocalObjective` presents this to the solvers. Its vector of potentials holds the outer regions' tables.
 Messages added to one region's table and subtracted from another's change no solution, so the converged
 messages of a point are kept in its potentials as a warm start, and the next point takes few more sweeps.
 This is transparent to solvers that continue from `Evaluation.potentials`.
@@ -44,11 +44,11 @@ from pgmjax.estimation import losses, solvers
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.build import known_noise_level, noise_level
+from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import require_feasible
 from pgmjax.estimation.solvers.loop import Solution, solve
-from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Vector, rounding
+from pgmjax.estimation.solvers.objective import Evaluation, Gauge, Objective, Vector, rounding
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import belief_propagation
@@ -384,10 +384,10 @@ def fit_local(
         weight = pulls.usable_weight(regularisation, loss, domain, measurements, count, max_steps)
         made = plan_local(domain, bound.cliques, constraints, max_bytes, weight > 0)
         oracle = CoverBP.build(made.graph.structure, tol=STEP_TOL, max_sweeps=STEP_SWEEPS)
-        problem = LocalProblem.over(oracle, bound, 1.0, [zeros.log_mask() for zeros in constraints])
+        problem = LocalObjective.over(oracle, bound, 1.0, [zeros.log_mask() for zeros in constraints])
         curvature = _curvature(problem, loss, domain, measurements, count)
         problem = dataclasses.replace(problem, curvature=curvature)
-        visible = math.sqrt(known_noise_level(loss, measurements))
+        visible = math.sqrt(noise_level(loss, measurements))
         rule = dataclasses.replace(StoppingRule.of(tol, max_steps, visible), sharp_enough=math.inf)
         stop = dataclasses.replace(rule, tol=SETTLED * rule.tol)
         with Progress("fit", max_steps, progress) as bar:
@@ -423,7 +423,7 @@ def _check_reference(domain: Domain, reference: Mapping[str, np.ndarray]) -> Non
             raise ValueError(f"reference of {name!r} must sum to 1, got a sum of {shares.sum():.6g}.")
 
 
-def _reported(fit: LocalFit, problem: LocalProblem, solution: Solution, divergence: float) -> LocalFit:
+def _reported(fit: LocalFit, problem: LocalObjective, solution: Solution, divergence: float) -> LocalFit:
     """Return the fit with its pull, and with the gap of loss plus pull."""
     pull, model = problem.pull, fit.model
     assert pull is not None
@@ -446,14 +446,14 @@ def named(made: LocalPlan, values: np.ndarray) -> dict[str, np.ndarray]:
 
 def _pulled(
     made: LocalPlan,
-    problem: LocalProblem,
+    problem: LocalObjective,
     weight: float,
     level: float,
     least: float,
     given: pulls.Reference,
     stop: StoppingRule,
     bar: Progress,
-) -> tuple[Solution, LocalProblem]:
+) -> tuple[Solution, LocalObjective]:
     """Minimise the loss with a pull towards a product: a given one, or that of the one-way marginals so far.
 
     The rounds are those of an exact fit, `estimation.fit`.
@@ -498,7 +498,7 @@ def _pulled(
 
 
 @jit
-def _settled(problem: LocalProblem, potentials: Vector) -> tuple[Vector, jax.Array]:
+def _settled(problem: LocalObjective, potentials: Vector) -> tuple[Vector, jax.Array]:
     return problem.settled(potentials)
 
 
@@ -535,8 +535,8 @@ def _finish(
 
 
 def _minimise(
-    problem: LocalProblem, stop: StoppingRule, bar: Progress, start: Any = None, done: int = 0
-) -> tuple[Solution, LocalProblem]:
+    problem: LocalObjective, stop: StoppingRule, bar: Progress, start: Any = None, done: int = 0
+) -> tuple[Solution, LocalObjective]:
     """Run the solver; a loss with kinks in stages of decreasing smoothing, as in an exact fit."""
     held: Any = problem.loss
     sharpest = held.loss.smoothing
@@ -567,14 +567,14 @@ def _minimise(
         problem = _smoothed(problem, float(held.loss.smoothing) / 4, float(problem.curvature) * 4)
 
 
-def _smoothed(problem: LocalProblem, delta: float, curvature: float) -> LocalProblem:
+def _smoothed(problem: LocalObjective, delta: float, curvature: float) -> LocalObjective:
     held: Any = problem.loss
     sharper: Any = dataclasses.replace(held, loss=held.loss.with_smoothing(delta))
     return dataclasses.replace(problem, loss=sharper, curvature=np.asarray(curvature))
 
 
 def _curvature(
-    problem: LocalProblem,
+    problem: LocalObjective,
     loss: Any,
     domain: Domain,
     measurements: Sequence[LinearMeasurement],
@@ -600,7 +600,7 @@ def _curvature(
     return np.asarray(max([*known, float(np.finfo(np.float32).tiny)]), np.float64)
 
 
-def _spread(problem: LocalProblem, weights: np.ndarray, table: np.ndarray) -> float:
+def _spread(problem: LocalObjective, weights: np.ndarray, table: np.ndarray) -> float:
     """Return the largest gradient range within a table, at uniform beliefs, over its weight."""
     beliefs = jax.nn.softmax(problem.fixed * 0) * len(weights)
     gradient = np.asarray(jax.grad(problem.loss.flat)(beliefs))
@@ -656,7 +656,7 @@ class RegionPull:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class LocalProblem(Problem):
+class LocalObjective(Objective):
     """Minimise a loss over tables of the outer regions that agree on the inner ones.
 
     `fixed` is 0 for possible cells of the outer tables and minus infinity for others. With a pull, the
@@ -666,7 +666,9 @@ class LocalProblem(Problem):
     pull: RegionPull | None = None
 
     @classmethod
-    def over(cls, oracle: CoverBP, loss: BoundLoss, curvature: Any, masks: list[np.ndarray]) -> LocalProblem:
+    def over(
+        cls, oracle: CoverBP, loss: BoundLoss, curvature: Any, masks: list[np.ndarray]
+    ) -> LocalObjective:
         """Lay the problem out in vectors.
 
         Args:
@@ -720,7 +722,7 @@ class LocalProblem(Problem):
     def gap(self, point: Evaluation, slope: Vector | None = None) -> jax.Array:
         """Return a certified bound on `loss - optimum` over locally consistent tables.
 
-        The bound of `Problem.gap`, with its maximum bounded from above by messages that start at the point.
+        The bound of `Objective.gap`, with its maximum bounded from above by messages that start at the point.
         It holds even if the messages have not converged or the point is inconsistent.
         """
         if self.pull is not None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, formats
-from pgmjax._internal.files import ArrayFolder, reserve
+from pgmjax._internal.files import ArrayFolder, reserve_folder
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax._internal.migration import Named
 from pgmjax._version import __version__
@@ -166,7 +166,7 @@ class PerturbedTable(Named):
         Raises:
             ValueError: the folder exists or cannot be created.
         """
-        with reserve(folder) as made:
+        with reserve_folder(folder) as made:
             answers = {answers_name(i): column.answers for i, column in enumerate(self.columns)}
             FOLDER.write(made, self._record(), answers)
         return pathlib.Path(folder).absolute()

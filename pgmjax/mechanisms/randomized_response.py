@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax._internal.files import check_target, reserve
+from pgmjax._internal.files import check_target, reserve_folder
 from pgmjax.data.cliques import Clique, as_clique, maximal
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -198,7 +198,7 @@ class RandomizedResponse(Mechanism):
         with contextlib.ExitStack() as stack:
             keeping = stack.enter_context(self._keeping(ledger, key, folder))
             table = self._open_table(data, Workload([list(names)]), settings, keeping)
-            place = None if out is None else stack.enter_context(reserve(out))
+            place = None if out is None else stack.enter_context(reserve_folder(out))
             if not ordered:
                 sizes = [data.domain.size(group) for group in plan.groups]
                 check_sortable(sizes, plan.encodings, table.public_count(), in_ledger=ledger is not None)

@@ -3,6 +3,9 @@
 `PrivateTable` and `PrivateRatings` are gates. An access is checked, then charged, then computed: the budget
 is asked first, the journal charges a whole run durably, and only then are private numbers read. A `Journal`
 stores a run's charge and its answers, so that no answer is paid for twice or shown uncharged.
+
+With a ledger the charge goes from `Gate._charge` to `LedgerJournal.begin`, `Ledger.reserve` and
+`ledger.charge.reserve`, which writes its row.
 """
 
 from __future__ import annotations

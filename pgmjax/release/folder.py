@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, files, formats
-from pgmjax._internal.files import is_ledger, reserve
+from pgmjax._internal.files import is_ledger, reserve_folder
 from pgmjax._internal.migration import READS
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
@@ -112,7 +112,7 @@ def write(
         ValueError: the folder exists or an argument is out of range; nothing is written.
     """
     check_packages()
-    with reserve(out) as folder:
+    with reserve_folder(out) as folder:
         missing = fill(
             folder,
             release,
@@ -147,7 +147,7 @@ def fill(
     show_progress: bool | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> dict[str, Exception]:
-    """Write the files of a release into an empty folder, such as one from `reserve`; see `write`.
+    """Write the files of a release into an empty folder, such as one from `reserve_folder`; see `write`.
 
     A part that cannot be written is left out, and the others are written. At any time after the noisy answers
     `release.json` is there and lists under "missing" what the folder lacks, so that a process that is killed

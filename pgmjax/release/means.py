@@ -1,7 +1,7 @@
 """Means of an attribute, in all records or by group, with intervals.
 
 A mean is a sum over a count, both estimates whose errors depend on each other. Its interval is Fieller's
-(`release.accuracy`), of the unbiased sum and count that the noisy answers determine. Where they determine
+(`uncertainty.ratios`), of the unbiased sum and count that the noisy answers determine. Where they determine
 none, the mean is the model's.
 """
 
@@ -18,7 +18,8 @@ from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, matrix
 from pgmjax.queries import text as query_text
-from pgmjax.release.accuracy import CONTRADICTED, CountEstimates, Unbiased, divided, fieller
+from pgmjax.release.accuracy import CONTRADICTED, CountEstimates, Unbiased
+from pgmjax.uncertainty.ratios import divided, fieller
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmjax._internal import formats
-from pgmjax._internal.files import reserve
+from pgmjax._internal.files import reserve_folder
 from pgmjax.estimation.constraints import kind_of
 from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements import inputs
@@ -98,7 +98,7 @@ def write(
         **({} if published.population is None else {"population": published.population.to_dict()}),
         "versions": release_folder.versions(),
     }
-    with reserve(out) as folder:
+    with reserve_folder(out) as folder:
         fit.model.save(folder / "model")
         path = folder / "measurements.parquet"
         tables.write_measurements(published.measurements, path, population=published.population)

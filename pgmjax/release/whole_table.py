@@ -26,7 +26,8 @@ from pgmjax._internal.migration import Named
 from pgmjax.data.population import Population
 from pgmjax.data.relation import Relation
 from pgmjax.queries.query import Query
-from pgmjax.release.accuracy import LAPLACE, CountEstimates, Reported, divided, fieller, mean_weights
+from pgmjax.release.accuracy import LAPLACE, CountEstimates, Reported, mean_weights
+from pgmjax.uncertainty.ratios import divided, fieller
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from pgmjax._internal import files
-from pgmjax._internal.files import ArrayFolder, Contents, check_target, float_array, reserve
+from pgmjax._internal.files import ArrayFolder, Contents, check_target, float_array, reserve_folder
 from pgmjax._internal.formats import Format
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path):
     out = tmp_path / "above" / "made"
-    with reserve(out) as folder:
+    with reserve_folder(out) as folder:
         (folder / "x").write_text("1")
         assert not out.exists()
     assert (out / "x").read_text() == "1" and os.listdir(out.parent) == ["made"]
@@ -27,7 +27,7 @@ def test_a_folder_appears_when_it_is_complete(tmp_path):
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_what_fails_leaves_nothing(tmp_path, error):
-    with pytest.raises(error), reserve(tmp_path / "above" / "made") as folder:
+    with pytest.raises(error), reserve_folder(tmp_path / "above" / "made") as folder:
         (folder / "x").write_text("1")
         raise error
     assert os.listdir(tmp_path) == []
@@ -37,7 +37,7 @@ def test_nothing_stands_under_the_name_before_it_is_complete(tmp_path, monkeypat
     """A kill between any two steps leaves only what a sweep removes."""
     made, make = [], os.mkdir
     monkeypatch.setattr(os, "mkdir", lambda path, *mode: (made.append(pathlib.Path(path)), make(path, *mode)))
-    with reserve(tmp_path / "made"):
+    with reserve_folder(tmp_path / "made"):
         assert made and tmp_path / "made" not in made
     with pytest.raises(OSError, match="too long"):
         files.check_name(tmp_path / ("x" * 300))
@@ -55,7 +55,7 @@ def test_a_sweep_at_the_same_time_takes_no_folder_away(tmp_path, monkeypatch):
         return lock(path)
 
     monkeypatch.setattr(files, "try_lock", late)
-    with reserve(tmp_path / "made") as folder:
+    with reserve_folder(tmp_path / "made") as folder:
         assert folder.is_dir() and folder != swept[0]
     assert os.listdir(tmp_path) == ["made"]
 
@@ -64,7 +64,7 @@ def test_nothing_is_overwritten(tmp_path):
     (tmp_path / "made").mkdir()
     with pytest.raises(ValueError, match="already exists"):
         check_target(tmp_path / "made")
-    with pytest.raises(ValueError, match="already exists"), reserve(tmp_path / "made"):
+    with pytest.raises(ValueError, match="already exists"), reserve_folder(tmp_path / "made"):
         pytest.fail("the block ran")
 
 
@@ -194,7 +194,9 @@ def test_what_a_reader_finds_wrong_is_told_as_damage(tmp_path):
 
 def test_what_a_killed_process_was_making_is_swept(tmp_path):
     """A folder that another process is still making is left alone."""
-    code = "import os, sys; from pgmjax._internal import files\nwith files.reserve(sys.argv[1]) as f: {}"
+    code = (
+        "import os, sys; from pgmjax._internal import files\nwith files.reserve_folder(sys.argv[1]) as f: {}"
+    )
     kill = "print(f, flush=True); os.kill(os.getpid(), 9)"
     wait = "print(f, flush=True); sys.stdin.read()"
     dead, alive = (
@@ -208,7 +210,7 @@ def test_what_a_killed_process_was_making_is_swept(tmp_path):
     )
     left, kept = (pathlib.Path(process.stdout.readline().strip()) for process in (dead, alive))
     dead.wait(timeout=60)
-    with files.reserve(tmp_path / "three") as folder:
+    with files.reserve_folder(tmp_path / "three") as folder:
         assert not left.exists() and kept.is_dir() and folder.is_dir()
     alive.communicate("")
     assert (tmp_path / "two").is_dir() and (tmp_path / "three").is_dir()

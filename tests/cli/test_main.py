@@ -147,6 +147,7 @@ def test_usage_errors_load_no_jax():
 def test_choices_are_those_of_the_library():
     from pgmjax.cli import options
     from pgmjax.cli.options import shared
+    from pgmjax.estimation import losses
     from pgmjax.history.session import log
     from pgmjax.local import answers
     from pgmjax.model import sampling
@@ -156,6 +157,8 @@ def test_choices_are_those_of_the_library():
     assert tuple(mechanisms.names()) == options.release.MECHANISMS
     assert shared.SYNTHETIC_FORMATS == folder.SYNTHETIC_FORMATS
     assert shared.ROW_METHODS == sampling.METHODS
+    (loss,) = (each for each in shared.FIT_AND_OUTPUT if each.names == ("--loss",))
+    assert tuple(loss.settings["choices"]) == losses.names()
     assert options.local.ENCODINGS == responding.ENCODINGS and options.local.USELESS == answers.USELESS
     assert options.session.NAME == log.NAME
     assert pj.Estimator.solver == "auto"

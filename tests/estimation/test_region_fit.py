@@ -84,7 +84,7 @@ def test_the_loss_leaves_its_tangent_no_faster_than_the_constant_says():
     with jax.enable_x64(True):
         bound = losses.build("l2", domain, measurements, 100, "float64")
         oracle = CoverBP.build(Structure(sizes, cliques))
-        problem = region_fit.LocalProblem.over(oracle, bound, 1.0, [])
+        problem = region_fit.LocalObjective.over(oracle, bound, 1.0, [])
         constant = float(region_fit._curvature(problem, "l2", domain, measurements, 100))
     assert oracle.graph.outer == cliques
     np.testing.assert_allclose(oracle.maps.weight, 1 / 3)

@@ -312,8 +312,8 @@ FAULTS = (
     ),
     Fault(
         "the certificate forgets the prior's weight",
-        "pgmjax.estimation.solvers.problem",
-        "Problem._gap_to_prior",
+        "pgmjax.estimation.solvers.objective",
+        "Objective._gap_to_prior",
         old="dot(centred, point.marginals) + weight * (best - own + spent)",
         new="dot(centred, point.marginals) + best - own + spent",
         tests=(
@@ -376,16 +376,16 @@ FAULTS = (
     ),
     Fault(
         "the gap looks for the worst assignment",
-        "pgmjax.estimation.solvers.problem",
-        "Problem.gap",
+        "pgmjax.estimation.solvers.objective",
+        "Objective.gap",
         old="-centred",
         new="centred",
         tests=("tests/estimation/test_estimator.py::test_warm_start_continues_where_the_model_was",),
     ),
     Fault(
         "the gap takes a prior's tables for costs",
-        "pgmjax.estimation.solvers.problem",
-        "Problem.gap",
+        "pgmjax.estimation.solvers.objective",
+        "Objective.gap",
         old="self if self.fixed is None else dataclasses.replace(self, fixed=self.support())",
         new="self",
         tests=(

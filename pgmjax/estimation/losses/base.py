@@ -59,6 +59,13 @@ class Loss(abc.ABC):
         """
         return [self.bind(domain, row, total, dtype) for row, total in zip(rows, totals, strict=True)]
 
+    def noise_level(self, measurements: Sequence[LinearMeasurement]) -> float:
+        """Return the expected loss of the true marginals, due to the noise alone; 0 where nobody knows it.
+
+        A fit below it follows the noise; its root says how close to the optimum is close enough.
+        """
+        return 0.0
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BoundResiduals:
@@ -99,6 +106,9 @@ class BoundResiduals:
 
 class BoundLoss(abc.ABC):
     """A convex function of the marginals of some cliques, a pytree with a static structure.
+
+    A class must have `cliques`, `shapes`, `__call__`, `cast` and `exact`, and be registered as a pytree; the
+    rest makes fits faster or better certified.
 
     Numbers (values, weights, smoothing) are leaves, so that `jit` traces once for all values of one
     structure and `vmap` runs over stacked losses (`estimation.losses.build.stack`). Host-only methods

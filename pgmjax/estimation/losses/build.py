@@ -1,11 +1,7 @@
-"""Construction of losses from a name, a `Loss` or a function, bound to measurements.
-
-`noise_level` is the expected loss due to the noise of the measurements alone, below which a fit overfits.
-"""
+"""Construction of losses from a name, a `Loss` or a function, bound to measurements."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,10 +17,6 @@ from pgmjax.estimation.losses.l2 import L2
 from pgmjax.measurements.linear import LinearMeasurement
 
 _BY_NAME: dict[str, type[Loss]] = {"l2": L2, "l1": L1}
-
-# E|x| of noise of variance 1.
-_GAUSSIAN = math.sqrt(2 / math.pi)
-_LAPLACE = math.sqrt(0.5)
 
 
 def names() -> tuple[str, ...]:
@@ -148,38 +140,14 @@ def stack(bound: Sequence[BoundLoss]) -> BoundLoss:
 
 
 def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
-    """Return the expected loss of the true marginals, due to the measurement noise alone.
+    """Return the expected loss of the true marginals, due to the measurement noise alone; 0 if not known.
 
     Args:
-        loss: `l2` (half the number of values, for any distribution) or `l1` (the mean absolute noise in
-            standard deviations), by name or as an object.
+        loss: a name, a `Loss` or a function.
         measurements: noisy answers with the standard deviations of their noise.
-
-    Raises:
-        ValueError: another loss, whose noise level is unknown.
 
     Example:
         >>> noise_level("l2", [LinearMeasurement(("a",), [30, 10], stddev=1.0)])
         1.0
     """
-    if loss == "l2" or isinstance(loss, L2):
-        return 0.5 * sum(measurement.values.size for measurement in measurements)
-    if loss == "l1" or isinstance(loss, L1):
-        return sum(_mean_absolute(measurement) * measurement.values.size for measurement in measurements)
-    raise ValueError(
-        f"the noise level is known of the losses l2 and l1, got {type(loss).__name__}: give one of these."
-    )
-
-
-def known_noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
-    """Return the `noise_level` of a loss, 0 for one whose level is unknown."""
-    known = loss in ("l2", "l1") if isinstance(loss, str) else isinstance(loss, L2 | L1)
-    return noise_level(loss, measurements) if known else 0.0
-
-
-def _mean_absolute(measurement: LinearMeasurement) -> float:
-    """Return the mean absolute noise in standard deviations, by the continuous distribution of its family."""
-    means = {"gaussian": _GAUSSIAN, "laplace": _LAPLACE, "response": _GAUSSIAN}
-    if measurement.noise in means or measurement.distribution is None:
-        return means[measurement.noise]
-    return measurement.distribution.mean_absolute / measurement.distribution.stddev
+    return _setting(loss).noise_level(measurements)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -59,6 +60,23 @@ class L1(Loss):
         """Return the loss of each row, all bound together (see `Loss.bind_rows`)."""
         delta = np.asarray(self.smoothing, dtype)
         return [BoundL1(each, delta) for each in residuals_of_rows(domain, rows, totals, dtype)]
+
+    def noise_level(self, measurements: Sequence[LinearMeasurement]) -> float:
+        """Return the mean absolute noise of all values, in standard deviations."""
+        return sum(_mean_absolute(measurement) * measurement.values.size for measurement in measurements)
+
+
+# E|x| of noise of variance 1.
+_GAUSSIAN = math.sqrt(2 / math.pi)
+_LAPLACE = math.sqrt(0.5)
+
+
+def _mean_absolute(measurement: LinearMeasurement) -> float:
+    """Return the mean absolute noise in standard deviations, by the continuous distribution of its family."""
+    means = {"gaussian": _GAUSSIAN, "laplace": _LAPLACE, "response": _GAUSSIAN}
+    if measurement.noise in means or measurement.distribution is None:
+        return means[measurement.noise]
+    return measurement.distribution.mean_absolute / measurement.distribution.stddev
 
 
 @jax.custom_jvp

@@ -51,6 +51,10 @@ class L2(Loss):
         """Return the loss of each row, all bound together (see `Loss.bind_rows`)."""
         return [BoundL2(each) for each in residuals_of_rows(domain, rows, totals, dtype, merge=True)]
 
+    def noise_level(self, measurements: Sequence[LinearMeasurement]) -> float:
+        """Return half the number of values, whatever the distribution of their noise."""
+        return 0.5 * sum(measurement.values.size for measurement in measurements)
+
 
 @jax.custom_jvp
 def half_squares(residuals: tuple[jax.Array, ...]) -> jax.Array:

@@ -1,7 +1,7 @@
 """Solvers: convex minimisation over the marginals of a model, with one common loop.
 
-`problem` defines the objective and the solver interface; `loop` runs a single fit, `batch` many of one
-structure at once, `stopping` is the stopping rule. The solvers are `accelerated` (the default),
+`objective` is what they minimise, and the interface of a solver; `loop` runs a single fit, `batch` many of
+one structure at once, `stopping` is the stopping rule. The solvers are `accelerated` (the default),
 `dual_averaging`, `lbfgs` and `mirror_descent`; `newton` goes on for the default where a small model on the
 host has not converged.
 """
@@ -11,7 +11,7 @@ from pgmjax.estimation.solvers.accelerated import Accelerated
 from pgmjax.estimation.solvers.dual_averaging import DualAveraging
 from pgmjax.estimation.solvers.lbfgs import LBFGS
 from pgmjax.estimation.solvers.mirror_descent import MirrorDescent
-from pgmjax.estimation.solvers.problem import Solver
+from pgmjax.estimation.solvers.objective import Solver
 
 __all__ = ["LBFGS", "Accelerated", "DualAveraging", "MirrorDescent"]
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import jax
 
 from pgmjax._internal.arrays import module_of
-from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver, Vector, rounding, select
+from pgmjax.estimation.solvers.objective import Evaluation, Gauge, Objective, Solver, Vector, rounding, select
 
 
 @jax.tree_util.register_dataclass
@@ -79,7 +79,7 @@ class Accelerated(Solver):
         """Peak memory of a step, in vectors the size of the potentials."""
         return 11
 
-    def start(self, problem: Problem, potentials: Vector) -> AcceleratedState:
+    def start(self, problem: Objective, potentials: Vector) -> AcceleratedState:
         """Return the initial state."""
         best = Evaluation.unknown(potentials)
         xp = module_of(potentials)
@@ -89,7 +89,7 @@ class Accelerated(Solver):
             potentials, potentials, best, best.loss, best.loss, size, count, searching, count
         )
 
-    def step(self, problem: Problem, state: AcceleratedState) -> AcceleratedState:
+    def step(self, problem: Objective, state: AcceleratedState) -> AcceleratedState:
         """Accept the extrapolated point or restart from the last accepted one: one oracle call."""
         now = problem.evaluate(state.candidate)
         xp = module_of(state.candidate)
@@ -132,7 +132,7 @@ class Accelerated(Solver):
             state, candidate=state.candidate - shift, previous=state.previous - shift, best=best
         )
 
-    def result(self, problem: Problem, state: AcceleratedState) -> Evaluation:
+    def result(self, problem: Objective, state: AcceleratedState) -> Evaluation:
         """Return the best point so far."""
         return state.best
 

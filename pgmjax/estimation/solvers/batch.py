@@ -36,7 +36,7 @@ from pgmjax.estimation.solvers.loop import (
     numbers_of,
     stacked,
 )
-from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver
+from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver
 
 Mesh = jax.sharding.Mesh
 TOGETHER = 8  # fits start in groups of 1, 8, 64 and so on
@@ -48,7 +48,7 @@ class BatchState:
     """Device state of a program's fits; every leaf has a leading axis [slots].
 
     Attributes:
-        own: what each fit has for itself (see `Problem.own`).
+        own: what each fit has for itself (see `Objective.own`).
         state: the solver states.
     """
 
@@ -57,7 +57,7 @@ class BatchState:
 
 
 def _block(
-    shared: Problem, solver: Solver, slots: BatchState, active: jax.Array, steps: Any
+    shared: Objective, solver: Solver, slots: BatchState, active: jax.Array, steps: Any
 ) -> tuple[BatchState, Evaluation, jax.Array]:
     """Run a block of steps in every slot; inactive slots keep their state."""
 
@@ -70,7 +70,7 @@ def _block(
 
 
 def _admit(
-    shared: Problem, solver: Solver, slots: BatchState, places: jax.Array, own: Any, starts: Any
+    shared: Objective, solver: Solver, slots: BatchState, places: jax.Array, own: Any, starts: Any
 ) -> BatchState:
     """Return the slots with some of them restarted, with what is their own."""
     state = jax.vmap(lambda own, start: _first(shared.with_own(own), solver, start))(own, starts)

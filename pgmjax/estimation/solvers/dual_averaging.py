@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import jax
 
 from pgmjax._internal.arrays import module_of
-from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, select
+from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, select
 
 
 @jax.tree_util.register_dataclass
@@ -63,14 +63,14 @@ class DualAveraging(Solver):
         """Peak memory of a step, in vectors the size of the potentials."""
         return 13
 
-    def start(self, problem: Problem, potentials: Vector) -> DualAveragingState:
+    def start(self, problem: Objective, potentials: Vector) -> DualAveragingState:
         """Return the initial state."""
         xp = module_of(potentials)
         best, count = Evaluation.unknown(potentials), xp.asarray(0)[()]
         zeros = best.marginals
         return DualAveragingState(potentials, count, zeros, zeros, zeros, best, count)
 
-    def step(self, problem: Problem, state: DualAveragingState) -> DualAveragingState:
+    def step(self, problem: Objective, state: DualAveragingState) -> DualAveragingState:
         """Run one step with one oracle call; step 0 only evaluates the starting point."""
         xp, dtype = module_of(state.center), state.best.loss.dtype
         t = state.count.astype(dtype)
@@ -99,7 +99,7 @@ class DualAveraging(Solver):
             xp.where(better, 0, state.since + 1),
         )
 
-    def result(self, problem: Problem, state: DualAveragingState) -> Evaluation:
+    def result(self, problem: Objective, state: DualAveragingState) -> Evaluation:
         """Return the best point so far."""
         return state.best
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, select
+from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, select
 
 
 @jax.tree_util.register_dataclass
@@ -63,12 +63,12 @@ class LBFGS(Solver):
     def _method(self) -> optax.GradientTransformationExtraArgs:
         return optax.lbfgs(memory_size=self.memory)
 
-    def start(self, problem: Problem, potentials: Vector) -> LBFGSState:
+    def start(self, problem: Objective, potentials: Vector) -> LBFGSState:
         """Return the initial state."""
         loss = jnp.asarray(jnp.inf, potentials.dtype)
         return LBFGSState(potentials, self._method().init(potentials), potentials, loss, jnp.asarray(0))
 
-    def step(self, problem: Problem, state: LBFGSState) -> LBFGSState:
+    def step(self, problem: Objective, state: LBFGSState) -> LBFGSState:
         """Run one L-BFGS step."""
         # scaled, since squares of the gradient of a large loss overflow float32
         scale = jnp.asarray(1 / problem.smoothness, state.best_loss.dtype)
@@ -87,7 +87,7 @@ class LBFGS(Solver):
         loss = jnp.where(better, value, state.best_loss)
         return LBFGSState(moved, memory, best, loss, jnp.where(better, 0, state.since + 1))
 
-    def result(self, problem: Problem, state: LBFGSState) -> Evaluation:
+    def result(self, problem: Objective, state: LBFGSState) -> Evaluation:
         """Return the best point so far."""
         return problem.evaluate(state.best_potentials)
 

@@ -1,10 +1,9 @@
-"""The common loop of all solvers, compiled in blocks of steps so that it can be monitored and stopped.
+"""The common loop of all solvers, in blocks of steps so that it can be monitored and stopped.
 
-Control flow is separate from execution: the generator `solve_steps` requests blocks, receives their results,
-and applies the `StoppingRule`. `run_single` serves one fit with one program per block;
-`estimation.solvers.batch` serves many fits of one structure at once.
-
-The end is evaluated in float64: marginals, loss and certificate, of one fit or of many at once.
+Read it from top to bottom. Control flow is separate from execution: the generator `solve_steps` requests
+blocks, receives their results, and applies the `StoppingRule`. `run_single` serves one fit, with one program
+per block or in NumPy; `estimation.solvers.batch` serves many fits of one structure at once. The end is
+evaluated in float64: marginals, loss and certificate, of one fit or of many at once.
 """
 
 from __future__ import annotations
@@ -24,94 +23,17 @@ import numpy as np
 from pgmjax._internal import device
 from pgmjax._internal.arrays import one_thread
 from pgmjax._internal.jit import jit, precision
-from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible
+from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, negligible
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
+
+THREADS_FROM = 0.1
+"""Forecast seconds of a call of the host's oracle from which its products may use several threads."""
+
 
 # Up to this many cells NumPy evaluates points faster than XLA compiles the program for them.
 HOST_CELLS = 20_000_000
 
 Certified = tuple[Evaluation, float]  # a point, and the certified bound on its suboptimality
-
-
-@dataclasses.dataclass(frozen=True)
-class CertificateRequest:
-    """A fit's request for the float64 evaluation of a point.
-
-    Attributes:
-        problem: the problem, bound in float64.
-        potentials: log-potentials of the measured cliques [length], float64.
-    """
-
-    problem: Problem
-    potentials: np.ndarray
-
-    @property
-    def cells(self) -> int:
-        """Cells that the evaluation combines."""
-        return self.problem.oracle.contraction_path().work
-
-
-def evaluate(request: CertificateRequest) -> Certified:
-    """Evaluate a point in float64, with the certified bound on its suboptimality.
-
-    Small models are evaluated by NumPy, which avoids compiling a program used once.
-    """
-    with device.failures_told(), precision("float64"):
-        problem, potentials = request.problem, request.potentials
-        if request.cells <= HOST_CELLS:
-            problem = problem.on_host()  # which goes over to logarithms where anything would be lost
-            point = problem.evaluate(potentials)
-            return point, float(problem.gap(point))
-        point, gap = _on_device(problem, potentials)
-        if float(point.error_bound) > negligible(point):
-            point, gap = _on_device(problem.exact(), potentials)
-        return point, float(gap)
-
-
-def evaluate_rows(requests: list[CertificateRequest], count: int) -> list[Certified]:
-    """Evaluate points of one structure in one compiled program, and read all results at once.
-
-    Args:
-        requests: at most `count` of them.
-        count: number of points that the program is compiled for.
-    """
-    padded = [*requests, *requests[-1:] * (count - len(requests))]
-    with device.failures_told(), precision("float64"):
-        shared = requests[0].problem.shared()
-        rows = stacked([request.problem.own() for request in padded])
-        potentials = np.stack([request.potentials for request in padded])
-        points, gaps = jax.device_get(_rows_on_device(shared, rows, potentials))
-        inexact = points.error_bound > negligible(points)
-        if inexact.any():
-            exact = jax.device_get(_rows_on_device(shared.exact(), rows, potentials))
-            points, gaps = _chosen(inexact, exact, (points, gaps))
-    return [(points.row(number), float(gaps[number])) for number in range(len(requests))]
-
-
-def _chosen(inexact: np.ndarray, exact: Any, found: Any) -> Any:
-    """Return the exact results of the rows in doubt, and the others as found."""
-    return jax.tree.map(lambda a, b: np.where(inexact.reshape(-1, *(1,) * (a.ndim - 1)), a, b), exact, found)
-
-
-def stacked(rows: Sequence[Any]) -> Any:
-    """Return pytrees of one structure as one whose leaves have a leading axis."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
-
-
-def _certified(problem: Problem, potentials: Vector) -> tuple[Evaluation, jax.Array]:
-    point = problem.evaluate(potentials)
-    return point, problem.gap(point)
-
-
-def _each_certified(shared: Problem, rows: Any, potentials: Vector) -> tuple[Evaluation, jax.Array]:
-    return jax.vmap(lambda own, start: _certified(shared.with_own(own), start))(rows, potentials)
-
-
-_on_device, _rows_on_device = jit(_certified), jit(_each_certified)
-
-
-THREADS_FROM = 0.1
-"""Forecast seconds of a call of the host's oracle from which its products may use several threads."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +65,7 @@ class StepRequest:
         dtype: type of the potentials.
     """
 
-    problem: Problem
+    problem: Objective
     solver: Solver
     start: Any
     steps: int
@@ -173,10 +95,22 @@ class StepResult(abc.ABC):
         """Return the best point."""
 
 
-def numbers_of(ends: Any) -> tuple[float, float, float, bool, bool]:
-    """Return the numbers of a `StepResult` from the array that a block returned."""
-    loss, alone, gap, stalled, inaccurate = np.asarray(ends).tolist()
-    return loss, alone, gap, bool(stalled), bool(inaccurate)
+@dataclasses.dataclass(frozen=True)
+class CertificateRequest:
+    """A fit's request for the float64 evaluation of a point.
+
+    Attributes:
+        problem: the problem, bound in float64.
+        potentials: log-potentials of the measured cliques [length], float64.
+    """
+
+    problem: Objective
+    potentials: np.ndarray
+
+    @property
+    def cells(self) -> int:
+        """Cells that the evaluation combines."""
+        return self.problem.oracle.contraction_path().work
 
 
 T = TypeVar("T")
@@ -185,85 +119,64 @@ FitSteps = Generator[StepRequest | CertificateRequest, Any, T]
 Watch = Callable[[int, float, float, Callable[[], Evaluation]], None]
 
 
-@dataclasses.dataclass(frozen=True)
-class _Single(StepResult):
-    found: Evaluation
-
-    def point(self) -> Evaluation:
-        return self.found
+def solve(problem: Objective, solver: Solver, potentials: Any, **settings: Any) -> Solution:
+    """Run a solver on one problem; the settings are those of `solve_steps`."""
+    return run_single(solve_steps(problem, solver, potentials, **settings))
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["number"])
-@dataclasses.dataclass(frozen=True)
-class StaticSteps:
-    """Number of steps of a block that is part of its compiled program."""
+def solve_steps(
+    problem: Objective,
+    solver: Solver,
+    potentials: Any,
+    *,
+    stop: StoppingRule,
+    slack: float = 0.0,
+    done: int = 0,
+    lower_bound: float = -math.inf,
+    block: int = 50,
+    watch: Watch | None = None,
+) -> FitSteps[Solution]:
+    """Request steps until the stopping rule ends the solver.
 
-    number: int
+    Args:
+        problem: the problem to minimise.
+        solver: the solver.
+        potentials: starting point.
+        stop: stopping rule; its `max_steps` must exceed `done`.
+        slack: bound on the unsmoothed minus the smoothed loss.
+        done: steps of the fit already done.
+        lower_bound: a known lower bound on the optimum.
+        block: steps between two certificates.
+        watch: called after each block with (steps done in it, loss, gap, what returns the best point).
 
-
-def block_steps(number: int) -> Any:
-    """Return the number of steps of a block as a compiled program takes it.
-
-    On a CPU it is an argument, so that one program serves any number. Elsewhere the host would have to look
-    at the loop's condition after every step: there it is part of the program.
+    Returns:
+        The best point with status, steps and lower bound. Numerical failure raises nothing.
     """
-    return np.int32(number) if device.is_cpu() else StaticSteps(number)
-
-
-def _run_block(
-    problem: Problem, solver: Solver, state: Any, steps: Any, *, alone: bool = True
-) -> tuple[Any, Evaluation, jax.Array]:
-    """Run a block of steps (see `block_steps`); return the state, the best point and what is read of it.
-
-    These are the numbers of a `StepResult`, in one array: a device is asked once. In a batch a fit is not
-    `alone`: the scalars of all fits are vectors already.
-    """
-    state = solver.recentred(problem.gauge, state)
-    static = isinstance(steps, StaticSteps)
-    repeat = _repeat_packed if static and alone else _repeat
-    state = repeat(functools.partial(solver.step, problem), state, steps.number if static else steps)
-    point = solver.result(problem, state)
-    inaccurate = point.error_bound > negligible(point)
-    ends = (point.loss, problem.alone(point), problem.gap(point), solver.stalled(state), inaccurate)
-    return state, point, jnp.stack([jnp.asarray(each, point.loss.dtype) for each in ends])
-
-
-def _repeat(step: Callable[[Any], Any], state: Any, number: Any) -> Any:
-    return jax.lax.fori_loop(0, number, lambda _, state: step(state), state)
-
-
-def _repeat_packed(step: Callable[[Any], Any], state: Any, number: int) -> Any:
-    """Repeat a step; in between the scalars of the state are one vector, as each would take a launch.
-
-    Counts and flags are exact in float32 up to 2**24.
-    """
-    leaves, tree = jax.tree.flatten(state)
-    kinds = [jax.typeof(leaf) for leaf in leaves]
-    scalars = [place for place, kind in enumerate(kinds) if not kind.ndim]
-    if not scalars:
-        return _repeat(step, state, number)
-    dtype = jnp.result_type(*(kind.dtype for kind in kinds if jnp.issubdtype(kind.dtype, jnp.floating)))
-
-    def packed(state: Any) -> tuple[list[Any], jax.Array]:
-        leaves = jax.tree.leaves(state)
-        tables = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if kind.ndim]
-        return tables, jnp.stack([jnp.asarray(leaves[place], dtype) for place in scalars])
-
-    def unpacked(held: tuple[list[Any], jax.Array]) -> Any:
-        tables, numbers = iter(held[0]), iter(held[1])
-        found = [next(tables) if kind.ndim else next(numbers).astype(kind.dtype) for kind in kinds]
-        return jax.tree.unflatten(tree, found)
-
-    return unpacked(_repeat(lambda held: packed(step(unpacked(held))), packed(state), number))
-
-
-def _first(problem: Problem, solver: Solver, potentials: Vector) -> Any:
-    # a copy of everything, since each block donates its input buffers to its output
-    return jax.tree.map(lambda x: jnp.array(x, copy=True), solver.start(problem, potentials))
-
-
-_block = jit(_run_block, donate_argnums=(2,))
-_start = jit(_first)
+    dtype = np.dtype(potentials.dtype).name
+    start: Any = potentials
+    sound: StepResult | None = None
+    losses: list[tuple[int, float]] = []
+    before = done
+    while True:
+        now = min(block, stop.max_steps - done)
+        result = yield StepRequest(problem, solver, start, now, dtype)
+        start = None
+        if result.inaccurate:
+            # the error of fast products may matter here: continue exactly from the last sound point
+            problem = problem.exact()
+            start = potentials if sound is None else sound.point().potentials
+            continue
+        done, sound = done + now, result
+        loss, bound = result.loss, result.loss - result.gap
+        lower_bound = max(lower_bound, bound) if math.isfinite(bound) else lower_bound
+        gap = max(loss - lower_bound, 0.0)
+        if watch is not None:
+            watch(now, loss, gap, result.point)
+        losses.append((done - before, loss))
+        excess = excess_of(losses)
+        status = stop.status(loss, gap, done, result.stalled, slack, excess, alone=result.alone)
+        if status is not None:
+            return Solution(result.point(), status, done, lower_bound)
 
 
 def run_single(fit: FitSteps[T]) -> T:
@@ -328,61 +241,147 @@ class _HostRun:
         return _Single(*numbers, bool(solver.stalled(state)), False, point)
 
 
-def solve(problem: Problem, solver: Solver, potentials: Any, **settings: Any) -> Solution:
-    """Run a solver on one problem; the settings are those of `solve_steps`."""
-    return run_single(solve_steps(problem, solver, potentials, **settings))
+def numbers_of(ends: Any) -> tuple[float, float, float, bool, bool]:
+    """Return the numbers of a `StepResult` from the array that a block returned."""
+    loss, alone, gap, stalled, inaccurate = np.asarray(ends).tolist()
+    return loss, alone, gap, bool(stalled), bool(inaccurate)
 
 
-def solve_steps(
-    problem: Problem,
-    solver: Solver,
-    potentials: Any,
-    *,
-    stop: StoppingRule,
-    slack: float = 0.0,
-    done: int = 0,
-    lower_bound: float = -math.inf,
-    block: int = 50,
-    watch: Watch | None = None,
-) -> FitSteps[Solution]:
-    """Request steps until the stopping rule ends the solver.
+@dataclasses.dataclass(frozen=True)
+class _Single(StepResult):
+    found: Evaluation
+
+    def point(self) -> Evaluation:
+        return self.found
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["number"])
+@dataclasses.dataclass(frozen=True)
+class StaticSteps:
+    """Number of steps of a block that is part of its compiled program."""
+
+    number: int
+
+
+def block_steps(number: int) -> Any:
+    """Return the number of steps of a block as a compiled program takes it.
+
+    On a CPU it is an argument, so that one program serves any number. Elsewhere the host would have to look
+    at the loop's condition after every step: there it is part of the program.
+    """
+    return np.int32(number) if device.is_cpu() else StaticSteps(number)
+
+
+def _run_block(
+    problem: Objective, solver: Solver, state: Any, steps: Any, *, alone: bool = True
+) -> tuple[Any, Evaluation, jax.Array]:
+    """Run a block of steps (see `block_steps`); return the state, the best point and what is read of it.
+
+    These are the numbers of a `StepResult`, in one array: a device is asked once. In a batch a fit is not
+    `alone`: the scalars of all fits are vectors already.
+    """
+    state = solver.recentred(problem.gauge, state)
+    static = isinstance(steps, StaticSteps)
+    repeat = _repeat_packed if static and alone else _repeat
+    state = repeat(functools.partial(solver.step, problem), state, steps.number if static else steps)
+    point = solver.result(problem, state)
+    inaccurate = point.error_bound > negligible(point)
+    ends = (point.loss, problem.alone(point), problem.gap(point), solver.stalled(state), inaccurate)
+    return state, point, jnp.stack([jnp.asarray(each, point.loss.dtype) for each in ends])
+
+
+def _repeat(step: Callable[[Any], Any], state: Any, number: Any) -> Any:
+    return jax.lax.fori_loop(0, number, lambda _, state: step(state), state)
+
+
+def _repeat_packed(step: Callable[[Any], Any], state: Any, number: int) -> Any:
+    """Repeat a step; in between the scalars of the state are one vector, as each would take a launch.
+
+    Counts and flags are exact in float32 up to 2**24.
+    """
+    leaves, tree = jax.tree.flatten(state)
+    kinds = [jax.typeof(leaf) for leaf in leaves]
+    scalars = [place for place, kind in enumerate(kinds) if not kind.ndim]
+    if not scalars:
+        return _repeat(step, state, number)
+    dtype = jnp.result_type(*(kind.dtype for kind in kinds if jnp.issubdtype(kind.dtype, jnp.floating)))
+
+    def packed(state: Any) -> tuple[list[Any], jax.Array]:
+        leaves = jax.tree.leaves(state)
+        tables = [leaf for leaf, kind in zip(leaves, kinds, strict=True) if kind.ndim]
+        return tables, jnp.stack([jnp.asarray(leaves[place], dtype) for place in scalars])
+
+    def unpacked(held: tuple[list[Any], jax.Array]) -> Any:
+        tables, numbers = iter(held[0]), iter(held[1])
+        found = [next(tables) if kind.ndim else next(numbers).astype(kind.dtype) for kind in kinds]
+        return jax.tree.unflatten(tree, found)
+
+    return unpacked(_repeat(lambda held: packed(step(unpacked(held))), packed(state), number))
+
+
+def _first(problem: Objective, solver: Solver, potentials: Vector) -> Any:
+    # a copy of everything, since each block donates its input buffers to its output
+    return jax.tree.map(lambda x: jnp.array(x, copy=True), solver.start(problem, potentials))
+
+
+_block = jit(_run_block, donate_argnums=(2,))
+_start = jit(_first)
+
+
+def evaluate(request: CertificateRequest) -> Certified:
+    """Evaluate a point in float64, with the certified bound on its suboptimality.
+
+    Small models are evaluated by NumPy, which avoids compiling a program used once.
+    """
+    with device.failures_told(), precision("float64"):
+        problem, potentials = request.problem, request.potentials
+        if request.cells <= HOST_CELLS:
+            problem = problem.on_host()  # which goes over to logarithms where anything would be lost
+            point = problem.evaluate(potentials)
+            return point, float(problem.gap(point))
+        point, gap = _on_device(problem, potentials)
+        if float(point.error_bound) > negligible(point):
+            point, gap = _on_device(problem.exact(), potentials)
+        return point, float(gap)
+
+
+def evaluate_rows(requests: list[CertificateRequest], count: int) -> list[Certified]:
+    """Evaluate points of one structure in one compiled program, and read all results at once.
 
     Args:
-        problem: the problem to minimise.
-        solver: the solver.
-        potentials: starting point.
-        stop: stopping rule; its `max_steps` must exceed `done`.
-        slack: bound on the unsmoothed minus the smoothed loss.
-        done: steps of the fit already done.
-        lower_bound: a known lower bound on the optimum.
-        block: steps between two certificates.
-        watch: called after each block with (steps done in it, loss, gap, what returns the best point).
-
-    Returns:
-        The best point with status, steps and lower bound. Numerical failure raises nothing.
+        requests: at most `count` of them.
+        count: number of points that the program is compiled for.
     """
-    dtype = np.dtype(potentials.dtype).name
-    start: Any = potentials
-    sound: StepResult | None = None
-    losses: list[tuple[int, float]] = []
-    before = done
-    while True:
-        now = min(block, stop.max_steps - done)
-        result = yield StepRequest(problem, solver, start, now, dtype)
-        start = None
-        if result.inaccurate:
-            # the error of fast products may matter here: continue exactly from the last sound point
-            problem = problem.exact()
-            start = potentials if sound is None else sound.point().potentials
-            continue
-        done, sound = done + now, result
-        loss, bound = result.loss, result.loss - result.gap
-        lower_bound = max(lower_bound, bound) if math.isfinite(bound) else lower_bound
-        gap = max(loss - lower_bound, 0.0)
-        if watch is not None:
-            watch(now, loss, gap, result.point)
-        losses.append((done - before, loss))
-        excess = excess_of(losses)
-        status = stop.status(loss, gap, done, result.stalled, slack, excess, alone=result.alone)
-        if status is not None:
-            return Solution(result.point(), status, done, lower_bound)
+    padded = [*requests, *requests[-1:] * (count - len(requests))]
+    with device.failures_told(), precision("float64"):
+        shared = requests[0].problem.shared()
+        rows = stacked([request.problem.own() for request in padded])
+        potentials = np.stack([request.potentials for request in padded])
+        points, gaps = jax.device_get(_rows_on_device(shared, rows, potentials))
+        inexact = points.error_bound > negligible(points)
+        if inexact.any():
+            exact = jax.device_get(_rows_on_device(shared.exact(), rows, potentials))
+            points, gaps = _chosen(inexact, exact, (points, gaps))
+    return [(points.row(number), float(gaps[number])) for number in range(len(requests))]
+
+
+def _chosen(inexact: np.ndarray, exact: Any, found: Any) -> Any:
+    """Return the exact results of the rows in doubt, and the others as found."""
+    return jax.tree.map(lambda a, b: np.where(inexact.reshape(-1, *(1,) * (a.ndim - 1)), a, b), exact, found)
+
+
+def stacked(rows: Sequence[Any]) -> Any:
+    """Return pytrees of one structure as one whose leaves have a leading axis."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+
+
+def _certified(problem: Objective, potentials: Vector) -> tuple[Evaluation, jax.Array]:
+    point = problem.evaluate(potentials)
+    return point, problem.gap(point)
+
+
+def _each_certified(shared: Objective, rows: Any, potentials: Vector) -> tuple[Evaluation, jax.Array]:
+    return jax.vmap(lambda own, start: _certified(shared.with_own(own), start))(rows, potentials)
+
+
+_on_device, _rows_on_device = jit(_certified), jit(_each_certified)

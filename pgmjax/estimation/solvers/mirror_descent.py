@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import jax
 
 from pgmjax._internal.arrays import dot, module_of
-from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver, Vector, rounding, select
+from pgmjax.estimation.solvers.objective import Evaluation, Gauge, Objective, Solver, Vector, rounding, select
 
 
 @jax.tree_util.register_dataclass
@@ -59,14 +59,14 @@ class MirrorDescent(Solver):
         """Peak memory of a step, in vectors the size of the potentials."""
         return 10
 
-    def start(self, problem: Problem, potentials: Vector) -> MirrorDescentState:
+    def start(self, problem: Objective, potentials: Vector) -> MirrorDescentState:
         """Return the initial state."""
         xp = module_of(potentials)
         best = Evaluation.unknown(potentials)
         size = xp.asarray(1 / problem.smoothness, best.loss.dtype)[()]
         return MirrorDescentState(potentials, best, best.loss, size, xp.asarray(0)[()])
 
-    def step(self, problem: Problem, state: MirrorDescentState) -> MirrorDescentState:
+    def step(self, problem: Objective, state: MirrorDescentState) -> MirrorDescentState:
         """Accept the candidate or try a shorter step: one oracle call."""
         xp = module_of(state.candidate)
         now, best = problem.evaluate(state.candidate), state.best
@@ -89,7 +89,7 @@ class MirrorDescent(Solver):
         best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
         return dataclasses.replace(state, candidate=state.candidate - shift, best=best)
 
-    def result(self, problem: Problem, state: MirrorDescentState) -> Evaluation:
+    def result(self, problem: Objective, state: MirrorDescentState) -> Evaluation:
         """Return the best point so far."""
         return state.best
 

@@ -39,7 +39,7 @@ from pgmjax._internal.arrays import one_thread
 from pgmjax._internal.jit import precision
 from pgmjax.estimation.losses.base import BoundResiduals
 from pgmjax.estimation.solvers.loop import Solution, Watch
-from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, rounding
+from pgmjax.estimation.solvers.objective import Evaluation, Objective, Vector, rounding
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 from pgmjax.inference.ops.tables import split
 from pgmjax.inference.oracles.contraction import HostContraction
@@ -70,7 +70,7 @@ def takes_over(solver: Any, cells: int) -> bool:
 
 
 def minimise(
-    problem: Problem,
+    problem: Objective,
     potentials: Vector,
     *,
     stop: StoppingRule,
@@ -129,7 +129,7 @@ def minimise(
 
 
 def _corrected(
-    problem: Problem, local: _Local, now: Evaluation, size: float, enough: float
+    problem: Objective, local: _Local, now: Evaluation, size: float, enough: float
 ) -> tuple[Evaluation, int]:
     """Step on from a point that is not low enough, with the same covariance as long as that lowers the loss.
 
@@ -149,7 +149,7 @@ def _corrected(
     return now, CORRECTIONS + 1
 
 
-def lower_bound(problem: Problem, potentials: Vector) -> float:
+def lower_bound(problem: Objective, potentials: Vector) -> float:
     """Return a certified lower bound on the optimum, from predicted residuals near some potentials."""
     with _settings(), precision("float64"):
         problem = problem.on_host()
@@ -187,7 +187,7 @@ class _Local:
     pivots: np.ndarray
 
     @classmethod
-    def at(cls, problem: Problem, point: Evaluation) -> _Local:
+    def at(cls, problem: Objective, point: Evaluation) -> _Local:
         """Evaluate covariance and residuals at a point."""
         cells = sum(math.prod(shape) for shape in problem.loss.shapes)
         parts = problem.loss.residuals(point.marginals[:cells])
@@ -195,7 +195,7 @@ class _Local:
             parts = _by_differences(problem, point, cells)
         return cls(point, parts, *_root(_covariance(problem, point, cells)))
 
-    def moved(self, problem: Problem, point: Evaluation) -> _Local:
+    def moved(self, problem: Objective, point: Evaluation) -> _Local:
         """Return the problem near another point, with the covariance of this one."""
         cells = len(self.root)
         parts = problem.loss.residuals(point.marginals[:cells])
@@ -204,7 +204,7 @@ class _Local:
             parts = dataclasses.replace(self.parts, slope=slope[:cells])
         return dataclasses.replace(self, point=point, parts=parts)
 
-    def step(self, problem: Problem, size: float) -> tuple[Vector, float]:
+    def step(self, problem: Objective, size: float) -> tuple[Vector, float]:
         """Return the potentials that an implicit step of a size reaches, and a lower bound on the optimum."""
         parts = self.parts
         weight = 0.0 if problem.prior is None else float(problem.prior.weight)
@@ -241,7 +241,7 @@ class _Local:
                 break
         return u, np.clip(slopes, -parts.largest, parts.largest)
 
-    def _moved(self, problem: Problem, u: np.ndarray, slopes: np.ndarray, ridge: float) -> Vector:
+    def _moved(self, problem: Objective, u: np.ndarray, slopes: np.ndarray, ridge: float) -> Vector:
         """Return the potentials after a step; cells whose probability is lost move by the gradient alone."""
         move = np.zeros(len(self.point.potentials))
         if len(u):
@@ -257,7 +257,7 @@ class _Local:
         moved = self.point.potentials + np.clip(_logarithmic(centred), -FARTHEST, FARTHEST)
         return moved - problem.gauge.tops(moved)
 
-    def _bound(self, problem: Problem, slopes: np.ndarray) -> float:
+    def _bound(self, problem: Objective, slopes: np.ndarray) -> float:
         """Return the lower bound on the optimum that derivatives of the residuals give."""
         point, parts = self.point, self.parts
         gradient = np.zeros(len(point.potentials))
@@ -318,7 +318,7 @@ def _root(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         pivots.append(cell)
 
 
-def _covariance(problem: Problem, point: Evaluation, cells: int) -> np.ndarray:
+def _covariance(problem: Objective, point: Evaluation, cells: int) -> np.ndarray:
     """Return the covariance of the indicators of all measured cells [cells, cells]."""
     path = problem.oracle.contraction_path()
     marginals = point.marginals[:cells]
@@ -367,17 +367,17 @@ def _codes(structure: Structure) -> tuple[np.ndarray, ...]:
     return tuple(found)
 
 
-def is_fast(problem: Problem) -> bool:
+def is_fast(problem: Objective) -> bool:
     """Return whether `FEWEST` steps are forecast to take at most `SECONDS`."""
     return _step_seconds(problem) * FEWEST <= SECONDS
 
 
-def _most_steps(problem: Problem) -> int:
+def _most_steps(problem: Objective) -> int:
     """Return the number of steps that are forecast to take `SECONDS`."""
     return min(max(int(SECONDS / _step_seconds(problem)), FEWEST), MOST)
 
 
-def _step_seconds(problem: Problem) -> float:
+def _step_seconds(problem: Objective) -> float:
     """Return a forecast of the time of one step (s)."""
     path = problem.oracle.contraction_path()
     cells = sum(math.prod(shape) for shape in problem.loss.shapes)
@@ -389,7 +389,7 @@ def _step_seconds(problem: Problem) -> float:
     return one + 2e-9 * cells**3 + 1e-3
 
 
-def _by_differences(problem: Problem, point: Evaluation, cells: int) -> BoundResiduals:
+def _by_differences(problem: Objective, point: Evaluation, cells: int) -> BoundResiduals:
     """Return residuals with the Hessian of any loss, by differences of its gradient."""
     small = 1e-3
     _, slope = problem.loss.value_and_gradient(point.marginals)

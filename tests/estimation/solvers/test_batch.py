@@ -13,7 +13,7 @@ from pgmjax._internal.device import DeviceError
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import batch, loop
 from pgmjax.estimation.solvers.loop import run_single, solve_steps
-from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.objective import Objective
 from pgmjax.estimation.solvers.stopping import StoppingRule
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.plan.structure import Structure
@@ -38,7 +38,7 @@ def problem(heaviest, stddev=1.0):
     values[1, 2] = 1000 * heaviest
     loss = losses.build("l2", DOMAIN, [pj.LinearMeasurement(("a", "b"), values, stddev)], 1000.0)
     oracle = Doubtful(Contraction.build(Structure((3, 4), ((0, 1),))).path, fast=True)
-    return Problem.build(oracle, loss, np.asarray(loss.lipschitz()))
+    return Objective.build(oracle, loss, np.asarray(loss.lipschitz()))
 
 
 def steps_of(heaviest, max_steps=200, block=20):

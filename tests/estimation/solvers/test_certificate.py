@@ -12,7 +12,7 @@ import pgmjax as pj
 from pgmjax.estimation import losses
 from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.loop import CertificateRequest
-from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.objective import Objective
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.plan.structure import Structure
 
@@ -42,7 +42,7 @@ def requests(seeds, name="l2"):
         loss = losses.build(name, DOMAIN, measured, 500.0 + seed, "float64")
         potentials = rng.normal(size=20)
         potentials[1] += 9 * (seed % 2)
-        yield CertificateRequest(Problem.build(oracle, loss, np.asarray(loss.lipschitz())), potentials)
+        yield CertificateRequest(Objective.build(oracle, loss, np.asarray(loss.lipschitz())), potentials)
 
 
 @pytest.mark.parametrize("name", ["l1", "l2"])

@@ -13,7 +13,7 @@ import pgmjax as pj
 from pgmjax._internal import jit
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import loop
-from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.objective import Objective
 from pgmjax.estimation.solvers.stopping import StoppingRule
 from tests.optimum import to_optimum
 
@@ -129,7 +129,7 @@ def test_the_loss_falls(solver):
     with jax.enable_x64(True):
         bound = losses.build("l2", DOMAIN, noisy(CASES["loop"]), 1000.0, "float64")
         oracle = to_optimum().plan(DOMAIN, bound.cliques).oracle
-        problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+        problem = Objective.build(oracle, bound, np.asarray(bound.lipschitz()))
         seen = []
         start = np.zeros(oracle.length)
         loop.solve(
@@ -196,7 +196,7 @@ def test_averaged_marginals_have_the_rate_that_is_proved():
     with jax.enable_x64(True):
         bound = losses.build("l2", DOMAIN, measured, 100.0, "float64")
         oracle = to_optimum().plan(DOMAIN, bound.cliques).oracle
-        problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+        problem = Objective.build(oracle, bound, np.asarray(bound.lipschitz()))
         solver = solvers.build("dual_averaging")
         state, step = solver.start(problem, np.zeros(oracle.length)), jax.jit(solver.step)
         seen = []

@@ -7,7 +7,7 @@ from scipy.optimize import minimize, nnls
 import pgmjax as pj
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import newton
-from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.objective import Objective
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.structure import Structure
@@ -141,8 +141,10 @@ def test_it_minimises_with_a_prior_what_a_general_method_does():
 
     expected = minimize(objective, np.zeros(12), method="BFGS", options={"gtol": 1e-9}).fun
     structure, _ = Structure.named(sizes, bound.cliques)
-    prior = solvers.problem.Prior(np.float64(weight), np.float64(np.log(12)))
-    problem = Problem.build(HostContraction.build(structure), bound, np.float64(bound.lipschitz()), (), prior)
+    prior = solvers.objective.Prior(np.float64(weight), np.float64(np.log(12)))
+    problem = Objective.build(
+        HostContraction.build(structure), bound, np.float64(bound.lipschitz()), (), prior
+    )
     end = newton.minimise(problem, np.zeros(12), stop=StoppingRule.of(1e-10, 60, 0.0))
     assert end.status is Status.CONVERGED and end.steps <= 40
     assert float(end.point.loss) == pytest.approx(expected, rel=1e-8)

@@ -10,7 +10,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import loop
-from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.objective import Objective
 from pgmjax.estimation.solvers.stopping import StoppingRule
 from tests import models
 from tests.optimum import to_optimum
@@ -90,7 +90,7 @@ def watched_losses(solver, measured, total, steps):
     kept: list[np.ndarray] = []
     bound = losses.build("l2", DOMAIN, measured, total, "float32")
     oracle = to_optimum().plan(DOMAIN, bound.cliques).oracle
-    problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+    problem = Objective.build(oracle, bound, np.asarray(bound.lipschitz()))
     watched = Watched(solvers.build(solver), lambda vector: kept.append(np.array(vector)))
     loop.solve(
         problem, watched, np.zeros(oracle.length, np.float32), stop=StoppingRule(tol=-1, max_steps=steps)
@@ -156,7 +156,7 @@ def test_the_step_survives_rounding():
     with jax.enable_x64(True):
         bound = losses.build("l2", DOMAIN, measured, 5000.0, "float64")
         oracle = to_optimum().plan(DOMAIN, bound.cliques).oracle
-        problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+        problem = Objective.build(oracle, bound, np.asarray(bound.lipschitz()))
         solver = solvers.Accelerated()
         state = loop._start(problem, solver, np.zeros(oracle.length))
         for _ in range(20):

@@ -10,7 +10,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import loop
-from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.objective import Objective
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.message_passing import MessagePassing
@@ -64,7 +64,7 @@ def test_forecast_covers_a_solver(solver, oracle):
     ]
     bound = losses.build("l2", domain, measured, 100.0, "float32")
     plan = pj.Estimator(solver=solver, oracle=oracle).plan(domain, bound.cliques)
-    problem = Problem.build(plan.oracle, bound, np.asarray(1.0))
+    problem = Objective.build(plan.oracle, bound, np.asarray(1.0))
     method = solvers.build(solver)
     state = method.start(problem, jnp.zeros(plan.oracle.length))
     memory = (

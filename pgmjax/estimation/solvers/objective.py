@@ -1,6 +1,6 @@
-"""The minimisation problem of all solvers, and the solver interface.
+"""The objective that all solvers minimise, and the interface of a solver.
 
-`Problem` is a convex loss over the marginals of a model. All tables of a kind (potentials, marginals,
+`Objective` is a convex loss over the marginals of a model. All tables of a kind (potentials, marginals,
 gradients) form one vector, so that a solver's operations are compiled once, for any number of cliques.
 A `Solver` defines a state and a step from one state to the next.
 """
@@ -140,7 +140,7 @@ class Prior:
 
     Attributes:
         weight: weight per nat, > 0.
-        log_partition: log-partition function of the prior's factors in `Problem.fixed` (nats).
+        log_partition: log-partition function of the prior's factors in `Objective.fixed` (nats).
     """
 
     weight: Any
@@ -149,7 +149,7 @@ class Prior:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Problem:
+class Objective:
     """Minimise a loss over the marginal polytope, optionally with relative entropy to a prior.
 
     With a prior q and a weight w the objective is the loss plus ``w * KL(p || q)``. If p is q times
@@ -182,7 +182,7 @@ class Problem:
         curvature: Any,
         fixed: Sequence[np.ndarray] = (),
         prior: Prior | None = None,
-    ) -> Problem:
+    ) -> Objective:
         """Lay the problem out in vectors.
 
         Args:
@@ -203,11 +203,11 @@ class Problem:
         """Return what fits of one structure have each for themselves: loss, curvature, prior."""
         return self.loss, self.curvature, self.prior
 
-    def shared(self) -> Problem:
+    def shared(self) -> Objective:
         """Return what they share."""
         return self.with_own((None, None, None))
 
-    def with_own(self, own: tuple[Any, Any, Any]) -> Problem:
+    def with_own(self, own: tuple[Any, Any, Any]) -> Objective:
         """Return the problem with what is one fit's own."""
         loss, curvature, prior = own
         return dataclasses.replace(self, loss=loss, curvature=curvature, prior=prior)
@@ -221,11 +221,11 @@ class Problem:
         """
         return self.curvature if self.prior is None else self.curvature + self.prior.weight
 
-    def exact(self) -> Problem:
+    def exact(self) -> Objective:
         """Return the problem with an exact oracle."""
         return dataclasses.replace(self, oracle=self.oracle.exact())
 
-    def on_host(self) -> Problem:
+    def on_host(self) -> Objective:
         """Return the problem for NumPy arrays of float64, without compilation but for some losses.
 
         Its vectors have the same length. Make it where 64-bit types are enabled.
@@ -239,7 +239,7 @@ class Problem:
         gauge = Gauge(np.asarray(self.gauge.table), self.gauge.count)
         if fixed is None:
             loss = loss.padded(len(gauge.table))
-        return Problem(oracle, loss, np.float64(self.curvature), gauge, fixed, prior)
+        return Objective(oracle, loss, np.float64(self.curvature), gauge, fixed, prior)
 
     def all(self, potentials: Vector) -> Vector:
         """Return the potentials of all the oracle's cliques."""
@@ -351,11 +351,11 @@ class Solver(abc.ABC):
         """Peak memory of a step, in vectors the size of the potentials."""
 
     @abc.abstractmethod
-    def start(self, problem: Problem, potentials: Vector) -> Any:
+    def start(self, problem: Objective, potentials: Vector) -> Any:
         """Return the initial state."""
 
     @abc.abstractmethod
-    def step(self, problem: Problem, state: Any) -> Any:
+    def step(self, problem: Objective, state: Any) -> Any:
         """Return the state after one more step."""
 
     def recentred(self, gauge: Gauge, state: Any) -> Any:
@@ -363,7 +363,7 @@ class Solver(abc.ABC):
         return state
 
     @abc.abstractmethod
-    def result(self, problem: Problem, state: Any) -> Evaluation:
+    def result(self, problem: Objective, state: Any) -> Evaluation:
         """Return the best point so far."""
 
     @abc.abstractmethod
