@@ -202,16 +202,16 @@ def test_an_impatient_second_interrupt_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(shutil, "rmtree", interrupted_removal)
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt, match="first"), new_folder.reserve(tmp_path / "new" / "r"):
+    with pytest.raises(KeyboardInterrupt, match="first"), new_folder.reserve_folder(tmp_path / "new" / "r"):
         raise KeyboardInterrupt("first")
     assert os.listdir(tmp_path) == [] and signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_name_that_cannot_be_is_refused_before_the_block(tmp_path):
-    with pytest.raises(ValueError, match="cannot be written"), new_folder.reserve(tmp_path / ("n" * 256)):
+    with pytest.raises(ValueError, match="cannot be written"), new_folder.reserve_folder(tmp_path / ("n" * 256)):
         pytest.fail("the block ran")
     assert os.listdir(tmp_path) == []
-    with new_folder.reserve(tmp_path / ("n" * 255)):
+    with new_folder.reserve_folder(tmp_path / ("n" * 255)):
         pass
     assert os.listdir(tmp_path) == ["n" * 255]
 
