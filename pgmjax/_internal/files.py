@@ -1,6 +1,6 @@
 """Files and folders that this library writes and reads back.
 
-`reserve` makes a new folder that exists in full or not at all: it is written next to its location and renamed
+`reserve_folder` makes a new folder that exists in full or not at all: it is written beside its place and renamed
 when complete. `read` reads a JSON file with a format name and version, and explains what is wrong with it.
 `ArrayFolder` is a folder with such a file and arrays, used to save models, histories, tables and predictors.
 
@@ -182,7 +182,7 @@ def drop(folder: pathlib.Path) -> None:
 
 
 def sweep(parent: pathlib.Path) -> None:
-    """Remove the folders in which a process that was killed was making something; `reserve` locks its own."""
+    """Remove the folders in which a killed process was making something; `reserve_folder` locks its own."""
     for folder in parent.glob(".????????????.partial") if parent.is_dir() else ():
         if _PARTIAL.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
             with contextlib.suppress(OSError):

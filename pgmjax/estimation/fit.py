@@ -156,6 +156,30 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
     return _result(plan, solution, objective, state)
 
 
+def _result(plan: oracles.Plan, solution: Solution, objective: Objective, state: FitState) -> FitResult:
+    """Return the result with the unsmoothed loss, its gap, and the status that these tell."""
+    bound, status, steps, pull = objective.loss, solution.status, solution.steps, state.problem.pull
+    vector, gauge = np.asarray(solution.point.potentials, np.float64), objective.gauge
+    potentials = _tables(bound, vector - gauge.tops(vector))
+    if status is Status.NOT_FINITE:
+        return FitResult(bound.cliques, plan, potentials, (), status, steps, math.nan, math.nan)
+    found = np.asarray(solution.point.marginals, np.float64)
+    with np.errstate(invalid="ignore"):  # padding
+        marginals = _tables(bound, found / gauge.reduced(np.add, found))
+    loss = bound.exact(marginals)
+    beside = _beside_loss(objective, solution.point)
+    least = (bound.inner if isinstance(bound, Augmented) else bound).least()
+    gap = max(loss + beside - max(solution.lower_bound, least), 0.0)
+    certified = gap if _is_in_float64(solution) else math.inf
+    is_estimate = pull is not None and state.problem.estimator.regularisation == "auto"
+    status = state.stop.ending(status, loss, certified, is_estimate=is_estimate)
+    divergence = None if pull is None else max(beside, 0.0) / pull.weight
+    return FitResult(bound.cliques, plan, potentials, marginals, status, steps, loss, gap, divergence, pull)
+
+
+# Fixed marginals: the method of multipliers, with every round's result projected onto them.
+
+
 def _looked(state: FitState, weight: float, reference: regularisation.Reference) -> FitSteps[FitState]:
     """Fit for a few steps, and return the state with the pull that follows from them.
 
@@ -325,6 +349,45 @@ def _minimise_in_stages(
         objective = dataclasses.replace(objective, loss=sharper, curvature=objective.curvature * 4)
 
 
+def _in_float64(
+    state: FitState, objective: Objective, solution: Solution
+) -> FitSteps[tuple[Solution, Objective]]:
+    """Evaluate the result of a float32 fit in float64, and continue there if its precision ran out.
+
+    Marginals rounded to float32 may be inconsistent, and so lie outside the marginal polytope; the
+    loss and certificate of the potentials themselves are computed here.
+    """
+    with precision("float64"):
+        bound = _cast_to_float64(objective.loss)
+        objective = state.problem.objective(objective.oracle, bound, objective.curvature, "float64")
+        start = np.asarray(solution.point.potentials, np.float64)
+    point, gap = yield CertificateRequest(objective, start)
+    slack = float(bound.slack())
+    lower_bound = max(float(point.loss) - gap, bound.least())
+    if _is_in_float64(solution):
+        lower_bound = max(lower_bound, solution.lower_bound)
+    certified = dataclasses.replace(solution, point=point, lower_bound=lower_bound)
+    with precision("float64"):
+        alone, gap = float(objective.alone(point)), float(point.loss) - lower_bound
+    status = state.stop.float64_status(alone, gap, solution.steps, solution.status, slack)
+    if status is not None:
+        return dataclasses.replace(certified, status=status), objective
+    state = dataclasses.replace(state, steps=solution.steps)
+    further, sharper = yield from _minimise_in_stages(state, objective, start)
+    if further.status is Status.NOT_FINITE:
+        return _stalled_at(certified, further), objective
+    return dataclasses.replace(further, lower_bound=max(lower_bound, further.lower_bound)), sharper
+
+
+def _stalled_at(sound: Solution, failed: Solution) -> Solution:
+    """Return the last finite point, as STALLED, after a non-finite one."""
+    return dataclasses.replace(sound, status=Status.STALLED, steps=failed.steps)
+
+
+def _is_in_float64(solution: Solution) -> bool:
+    return np.asarray(solution.point.loss).dtype == np.float64
+
+
 def _by_newton(
     objective: Objective, before: Solution, stop: StoppingRule, slack: float, watch: Watch
 ) -> Solution:
@@ -363,69 +426,6 @@ def _is_small(objective: Objective) -> bool:
     """Return whether Newton's method has time for a model."""
     cells = sum(math.prod(shape) for shape in objective.loss.shapes)
     return cells <= newton.CELLS and newton.is_fast(objective)
-
-
-def _is_in_float64(solution: Solution) -> bool:
-    return np.asarray(solution.point.loss).dtype == np.float64
-
-
-def _stalled_at(sound: Solution, failed: Solution) -> Solution:
-    """Return the last finite point, as STALLED, after a non-finite one."""
-    return dataclasses.replace(sound, status=Status.STALLED, steps=failed.steps)
-
-
-def _in_float64(
-    state: FitState, objective: Objective, solution: Solution
-) -> FitSteps[tuple[Solution, Objective]]:
-    """Evaluate the result of a float32 fit in float64, and continue there if its precision ran out.
-
-    Marginals rounded to float32 may be inconsistent, and so lie outside the marginal polytope; the
-    loss and certificate of the potentials themselves are computed here.
-    """
-    with precision("float64"):
-        bound = _cast_to_float64(objective.loss)
-        objective = state.problem.objective(objective.oracle, bound, objective.curvature, "float64")
-        start = np.asarray(solution.point.potentials, np.float64)
-    point, gap = yield CertificateRequest(objective, start)
-    slack = float(bound.slack())
-    lower_bound = max(float(point.loss) - gap, bound.least())
-    if _is_in_float64(solution):
-        lower_bound = max(lower_bound, solution.lower_bound)
-    certified = dataclasses.replace(solution, point=point, lower_bound=lower_bound)
-    with precision("float64"):
-        alone, gap = float(objective.alone(point)), float(point.loss) - lower_bound
-    status = state.stop.float64_status(alone, gap, solution.steps, solution.status, slack)
-    if status is not None:
-        return dataclasses.replace(certified, status=status), objective
-    state = dataclasses.replace(state, steps=solution.steps)
-    further, sharper = yield from _minimise_in_stages(state, objective, start)
-    if further.status is Status.NOT_FINITE:
-        return _stalled_at(certified, further), objective
-    return dataclasses.replace(further, lower_bound=max(lower_bound, further.lower_bound)), sharper
-
-
-def _result(plan: oracles.Plan, solution: Solution, objective: Objective, state: FitState) -> FitResult:
-    """Return the result with the unsmoothed loss, its gap, and the status that these tell."""
-    bound, status, steps, pull = objective.loss, solution.status, solution.steps, state.problem.pull
-    vector, gauge = np.asarray(solution.point.potentials, np.float64), objective.gauge
-    potentials = _tables(bound, vector - gauge.tops(vector))
-    if status is Status.NOT_FINITE:
-        return FitResult(bound.cliques, plan, potentials, (), status, steps, math.nan, math.nan)
-    found = np.asarray(solution.point.marginals, np.float64)
-    with np.errstate(invalid="ignore"):  # padding
-        marginals = _tables(bound, found / gauge.reduced(np.add, found))
-    loss = bound.exact(marginals)
-    beside = _beside_loss(objective, solution.point)
-    least = (bound.inner if isinstance(bound, Augmented) else bound).least()
-    gap = max(loss + beside - max(solution.lower_bound, least), 0.0)
-    certified = gap if _is_in_float64(solution) else math.inf
-    is_estimate = pull is not None and state.problem.estimator.regularisation == "auto"
-    status = state.stop.ending(status, loss, certified, is_estimate=is_estimate)
-    divergence = None if pull is None else max(beside, 0.0) / pull.weight
-    return FitResult(bound.cliques, plan, potentials, marginals, status, steps, loss, gap, divergence, pull)
-
-
-# Fixed marginals: the method of multipliers, with every round's result projected onto them.
 
 
 def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Solution, Objective]]:
