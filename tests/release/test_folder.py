@@ -208,7 +208,8 @@ def test_an_impatient_second_interrupt_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_a_name_that_cannot_be_is_refused_before_the_block(tmp_path):
-    with pytest.raises(ValueError, match="cannot be written"), new_folder.reserve_folder(tmp_path / ("n" * 256)):
+    long = tmp_path / ("n" * 256)
+    with pytest.raises(ValueError, match="cannot be written"), new_folder.reserve_folder(long):
         pytest.fail("the block ran")
     assert os.listdir(tmp_path) == []
     with new_folder.reserve_folder(tmp_path / ("n" * 255)):
