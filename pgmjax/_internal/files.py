@@ -1,6 +1,6 @@
 """Files and folders that this library writes and reads back.
 
-`reserve_folder` makes a new folder that exists in full or not at all: it is written beside its place and moved
+`reserve_folder` makes a new folder that exists in full or not at all: it is written beside it and moved
 when complete. `read` reads a JSON file with a format name and version, and explains what is wrong with it.
 `ArrayFolder` is a folder with such a file and arrays, used to save models, histories, tables and predictors.
 
