@@ -278,8 +278,9 @@ class Estimator(Named):
             mesh: devices that share each inference of this one fit, slice by slice; every process of
                 the mesh makes the same call.
             callback: called after each block of 10 to 50 steps with a `FitProgress`: step, loss, gap and, if
-                it asks for them, marginals. What it returns is ignored; what it raises ends
-                the fit, whose model is lost: the same fit with `max_steps` ends at a step of its choice.
+                it asks for them, marginals. If it returns True, the fit ends within another block, as if
+                its steps had run out: a stopping rule of your own. What it raises ends the fit and loses the
+                model.
 
         Raises:
             TypeError: an argument has the wrong type.

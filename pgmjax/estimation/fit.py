@@ -204,7 +204,7 @@ def _looked(state: FitState, weight: float, reference: regularisation.Reference)
         reference, distance = regularisation.moved(reference, shares, least)
         state = state.pulled(Pull(weight, reference))
         near = weight * distance < regularisation.NEAR_ENOUGH * math.sqrt(level)
-        if near or state.steps + regularisation.LOOK >= stop.max_steps:
+        if near or stop.ran_out(state.steps + regularisation.LOOK):
             break
         few = dataclasses.replace(rough, max_steps=state.steps + regularisation.LOOK)
     if problem.estimator.regularisation == "auto":
@@ -217,7 +217,7 @@ def _lighter(state: FitState, pull: Pull, rough: StoppingRule) -> FitSteps[FitSt
     problem, stop, least = state.problem, state.stop, math.inf
     few = dataclasses.replace(rough, max_steps=stop.max_steps - regularisation.LOOK)
     for _ in range(1 + regularisation.LIGHTEST):
-        if stop.max_steps - state.steps < 2 * regularisation.LOOK:
+        if stop.ran_out(state.steps + 2 * regularisation.LOOK - 1):
             break
         part = yield from _part(state.pulled(pull), few)
         if part is None:
@@ -316,7 +316,8 @@ def _minimise_in_stages(
         problem.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
         if problem.callback is not None:
             counts = functools.partial(_counts, objective.loss, point, problem.total)
-            problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
+            told = problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
+            problem.halts.extend([True] * (told is True))
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
     lower_bound, last = objective.loss.least(), None
@@ -327,10 +328,10 @@ def _minimise_in_stages(
         run = functools.partial(solve_steps, objective, slack=slack, watch=watch)
         solution = yield from run(solver, start, stop=few, done=done, lower_bound=lower_bound, block=block)
         done, lower_bound = solution.steps, solution.lower_bound
-        ended = solution.status not in (Status.MAX_STEPS, Status.STALLED) or done == stop.max_steps
+        ended = solution.status not in (Status.MAX_STEPS, Status.STALLED) or stop.ran_out(done)
         if small and not ended:
             solution = _by_newton(objective, solution, stop, slack, watch)
-            if solution.status is Status.STALLED and slack > 0 and solution.steps < stop.max_steps:
+            if solution.status is Status.STALLED and slack > 0 and not stop.ran_out(solution.steps):
                 # kinks may hold up Newton's method, where first order methods go on
                 start = np.asarray(solution.point.potentials, start.dtype)
                 done, lower_bound = solution.steps, solution.lower_bound

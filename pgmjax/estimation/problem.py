@@ -128,6 +128,7 @@ class FitProblem:
         mesh: devices that share each inference of one fit, or None.
         trace: steps so far, loss and gap after each block of steps; appended to during the fit.
         callback: called with a `FitProgress` after each block, or None.
+        halts: not empty once the callback has ended the fit.
         pull: what the fit is pulled towards, or None.
         bounds: the loss of the measurements by dtype, once it is bound.
         accept: called with the plan before the first step; it raises if another fit is to be made instead.
@@ -142,6 +143,7 @@ class FitProblem:
     mesh: Any = None
     trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list, compare=False)
     callback: Callable[[FitProgress], object] | None = dataclasses.field(default=None, compare=False)
+    halts: list[bool] = dataclasses.field(default_factory=list, compare=False, repr=False)
     pull: Pull | None = None
     bounds: dict[str, BoundLoss] = dataclasses.field(default_factory=dict, compare=False, repr=False)
     accept: Callable[[oracles.Plan], None] | None = dataclasses.field(default=None, compare=False)
@@ -162,7 +164,8 @@ class FitProblem:
     def stopping_rule(self) -> StoppingRule:
         """Return the fit's stopping rule."""
         spread = math.sqrt(noise_level(self.estimator.loss, self.measurements))
-        return StoppingRule.of(self.estimator.tol, self.estimator.max_steps, spread)
+        rule = StoppingRule.of(self.estimator.tol, self.estimator.max_steps, spread)
+        return rule if self.callback is None else dataclasses.replace(rule, halted=lambda: bool(self.halts))
 
     def bind(self, dtype: str) -> BoundLoss:
         """Return the loss of the measurements, augmented by any fixed marginals."""

@@ -71,6 +71,24 @@ def test_a_callback_does_not_change_the_fit_and_under_fixed_marginals_it_is_call
     np.testing.assert_array_equal(fit.model.marginal(("a",)), alone.model.marginal(("a",)))
 
 
+@pytest.mark.parametrize("fixed", [[], [pj.FixedMarginal(("b",), [50.0, 50.0, 50.0, 100.0])]])
+@pytest.mark.parametrize("settings", [{}, {"loss": "l1"}, {"dtype": "float64"}, {"regularisation": "auto"}])
+def test_a_callback_that_returns_true_ends_the_fit_within_a_block(settings, fixed):
+    """The model is that of its last report, as if the steps had run out there."""
+    seen = []
+
+    def enough(progress):
+        seen.append(progress)
+        return True
+
+    given = {"tol": 1e-12, "max_steps": 3000, "oracle": "contraction"} | settings
+    fit = to_optimum(**given).fit(DOMAIN, noisy(), total=250.0, callback=enough, constraints=fixed)
+    assert fit.status in (pj.Status.MAX_STEPS, pj.Status.WITHIN_NOISE, pj.Status.CONVERGED)
+    assert fit.steps == seen[-1].step <= seen[0].step + 100
+    longer = to_optimum(**given).fit(DOMAIN, noisy(), total=250.0, callback=lambda _: 1, constraints=fixed)
+    assert longer.steps >= fit.steps  # only True itself ends it
+
+
 def test_what_a_callback_raises_ends_the_fit():
     def stop(progress):
         raise StopAsyncIteration("enough")

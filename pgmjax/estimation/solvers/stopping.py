@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 
@@ -19,7 +19,7 @@ class Status(enum.IntEnum):
     Attributes:
         CONVERGED: the optimum, certified: the gap, evaluated in float64, is at most the tolerance, and never
             above a hundredth of max(1, loss).
-        MAX_STEPS: the steps ran out before that.
+        MAX_STEPS: the steps ran out before that, or the callback ended them.
         STALLED: the loss no longer falls at this precision; the gap bounds its suboptimality.
         NOT_FINITE: the loss was not finite at the starting point.
         WITHIN_NOISE: a statistical estimate, not the certified optimum: what is left to gain, as the gap or
@@ -53,7 +53,10 @@ class Status(enum.IntEnum):
 
 _TEXTS = {
     "CONVERGED": "The fit is the optimum: that is certified to within a hundredth of its loss, or closer.",
-    "MAX_STEPS": "The steps ran out before the optimum was certified; the gap bounds what is missing.",
+    "MAX_STEPS": (
+        "The steps ran out, or the callback ended them, before the optimum was certified; the gap bounds "
+        "what is missing."
+    ),
     "STALLED": "The loss no longer falls at this precision; the gap bounds what is missing.",
     "NOT_FINITE": "The loss was not a finite number at the start: no model was fitted.",
     "WITHIN_NOISE": (
@@ -93,6 +96,7 @@ class StoppingRule:
         noise_level: loss at which a rough part of a fit ends; minus infinity for none.
         sharp_enough: a gap above the tolerance with a slack this many times below it is not due to
             smoothing: the fit has stalled; infinity continues with less smoothing.
+        halted: whether the caller wants no more steps, as if these had run out; None for never.
 
     References:
         Morozov (1966), on the solution of functional equations by the method of regularization (the
@@ -106,6 +110,11 @@ class StoppingRule:
     invisible: float = -math.inf
     estimated: bool = False
     believable: float = math.inf
+    halted: Callable[[], bool] | None = None
+
+    def ran_out(self, steps: int) -> bool:
+        """Return whether no more steps are to be made after this many."""
+        return steps >= self.max_steps or (self.halted is not None and self.halted())
 
     @classmethod
     def of(cls, tol: float | None, max_steps: int, visible: float) -> Self:
@@ -189,7 +198,7 @@ class StoppingRule:
             return Status.WITHIN_NOISE
         if stalled:
             return Status.STALLED
-        return None if steps < self.max_steps else Status.MAX_STEPS
+        return Status.MAX_STEPS if self.ran_out(steps) else None
 
     def stage_status(
         self, loss: float, lower_bound: float, steps: int, ended: Status, slack: float
@@ -207,7 +216,7 @@ class StoppingRule:
             return ended
         if self.converged(loss, loss + slack - lower_bound):
             return Status.CONVERGED
-        if steps >= self.max_steps:
+        if self.ran_out(steps):
             return Status.MAX_STEPS
         sharp = self.converged(loss, self.sharp_enough * slack)
         if sharp and not self.converged(loss, loss - lower_bound):
@@ -233,7 +242,7 @@ class StoppingRule:
             return Status.CONVERGED
         if ended is Status.WITHIN_NOISE and alone + slack <= max(self.believable, self.noise_level):
             return ended
-        if ended is Status.MAX_STEPS or steps >= self.max_steps:
+        if ended is Status.MAX_STEPS or self.ran_out(steps):
             return Status.MAX_STEPS
         near = self.converged(alone, (gap + slack) / NEAR) and gap + slack <= CERTIFIED * max(1.0, alone)
         return Status.STALLED if near and ended is Status.STALLED else None
@@ -253,7 +262,7 @@ class StoppingRule:
         alone = least if alone is None else alone
         if math.isfinite(least) and self.converged(alone, least - lower_bound):
             return Status.CONVERGED
-        if steps >= self.max_steps:
+        if self.ran_out(steps):
             return Status.MAX_STEPS
         return Status.STALLED if idle >= PATIENCE else None
 

@@ -5,6 +5,7 @@
   launches), `sliced` (little memory), and `message_passing`, which reads like a textbook: open it first.
 - Approximate: `belief_propagation`.
 - On the host, one query at a time, without compilation: `host`.
+- `verify`: a check of an oracle of your own.
 """
 
 from pgmjax._internal import migration
@@ -14,6 +15,7 @@ from pgmjax.inference.oracles.choose import Plan, plan
 from pgmjax.inference.oracles.choose import kind as kind
 from pgmjax.inference.oracles.choose import names as names
 from pgmjax.inference.oracles.message_passing import MessagePassing
+from pgmjax.inference.oracles.verify import verify
 from pgmjax.inference.plan.growth import candidate_cells
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "Plan",
     "candidate_cells",
     "plan",
+    "verify",
 ]
 
 migration.answer(globals())

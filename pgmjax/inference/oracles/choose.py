@@ -25,6 +25,7 @@ from pgmjax.inference.oracles.contraction import Contraction, HostContraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
+from pgmjax.inference.oracles.verify import require_registered
 from pgmjax.inference.plan import chain, elimination, forecast, levels, parts, slicing
 from pgmjax.inference.plan.forecast import HostRates, Rates, device_rates
 from pgmjax.inference.plan.path import PRODUCT_OPERATIONS, ContractionPath
@@ -139,6 +140,7 @@ def plan(
         chosen = _cheapest(structure, limits, calls or DEFAULT_CALLS, compiled or calls is None, bounded)
     else:  # "auto" with a mesh: slices
         chosen = kind(Sliced if oracle == "auto" else oracle).within(structure, limits)
+        require_registered(type(chosen), chosen)
     unknown = oracle == "auto" and mesh is None and calls is None and not compiled
     begun = _beginning(chosen, limits) if unknown else None
     made = Plan(chosen, attributes, itemsize, copies, max_bytes, begun, calls)
