@@ -20,7 +20,7 @@ SAYS = {
     "The domain file is broken JSON": "broken.json, line 2, column 29: This is not JSON: Expecting ','",
     "The domain file has an unknown key": "the key 'minimum', which is unknown. Did you mean min?",
     "The domain file is a list": "such as {age: {min: 0, max: 99}}, got a list of",
-    "The ledger is spent": "Ask for less, or use the releases that there are: pgmjax ledger show lists them.",
+    "The ledger is spent": "pgmjax ledger show",
     "A query with an unknown operator": "behind 'sex', got '~F'",
     "A query of a folder that is no release": "Give a folder written by `pgmjax release`.",
     "An earlier release over another domain": "Give the file that it was made with as --domain, or",

@@ -194,7 +194,7 @@ def test_what_repeatable_noise_taught_says_so(folder, capsys):
         (["--learner", "linear", "--learner", "ridge"], "cross-validation in 5 parts"),
         (["--learner", "linear", "--learner", "ridge", "--folds", "1"], "--folds must be"),
         (["--encoding", "words"], "invalid choice"),
-        (["--out", "d.json"], "already exists"),
+        (["--out", "d.json"], "exists"),
         (["--stddev", "3"], "has a column stddev"),
         (["--seed", "-1"], "seed"),
         (["--domain", "other.json"], "Unknown attribute 'a'"),

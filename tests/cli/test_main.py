@@ -235,7 +235,7 @@ DEMO = ["release", "--demo", "--relation", "add-remove", "--out", "o"]
         (["release", "t.csv", "--relation", "swap"], "Did you mean replace-one?"),
         (["query", "r", "a=0", "--error-bars", "95%"], "every interval is of 95 %"),
         (["query", "r", "--where", "a=0"], "Conditions stand behind DIR"),
-        (["query", "r"], "There is no folder r"),
+        (["query", "r"], "folder"),
         ([*DEMO, "--epsilon", "1,5"], "write 1.5."),
         ([*DEMO, "--epsilon", "1", "--delta", "10^-9"], "write 1e-9."),
         ([*DEMO, "--epsilon", "1", "--count-left-out", "5%"], "write 0.05."),

@@ -298,7 +298,7 @@ def test_existing_folder_is_refused_before_the_table_is_read(table, capsys, monk
     (table / "out").mkdir()
     monkeypatch.setattr(Dataset, "read", lambda *a, **k: pytest.fail("the table was opened"))
     assert main(arguments(table)) == 2
-    assert "already exists" in capsys.readouterr().err
+    assert "exists" in capsys.readouterr().err
     assert os.listdir(table / "out") == []
 
 

@@ -126,7 +126,7 @@ def test_the_others_are_written_and_it_is_added_for_free(part, error, table, cap
     assert sorted(os.listdir(table)) == ["d.json", "out", "t.csv"]
     assert set(os.listdir(table / "out")) == FILES and not pj.load(table / "out").missing
     assert parquet.read_table(table / "out" / "measurements.parquet").equals(noisy)
-    assert main(words(table)) == 2 and "already exists" in capsys.readouterr().err
+    assert main(words(table)) == 2 and "exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -154,7 +154,7 @@ def test_several_parts_and_another_command_in_the_same_place(table, capsys, monk
     assert main(words(table, epsilon="2")) == 2
     assert "holds the noisy answers of another run" in capsys.readouterr().err
     (table / "out" / "release.json").write_text("{}")  # no longer what was published
-    assert main(words(table)) == 2 and "already exists" in capsys.readouterr().err
+    assert main(words(table)) == 2 and "exists" in capsys.readouterr().err
 
 
 def test_killed_while_answers_are_written(table, monkeypatch):
@@ -207,5 +207,5 @@ def test_tables_to_analyse_are_drawn_from_a_finished_release(tmp_path, monkeypat
     assert [len(table) for table in found] == [40] * 3 and found[0] != found[1]
     assert {row["a"] for row in found[0]} <= {"x", "y", "z"}
     assert main(["release", "made", "--tables", "3"]) == 2
-    assert "already exists" in capsys.readouterr().err
+    assert "exists" in capsys.readouterr().err
     assert main(["query", "made", "a=x"]) == 0  # a release stays one with tables in it

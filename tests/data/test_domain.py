@@ -68,13 +68,11 @@ def test_bad_domains_are_refused(spec, kind, message):
 
 def test_unknown_attribute():
     domain = Domain({f"a{k}": 2 for k in range(20)})
-    with pytest.raises(
-        ValueError, match=r"'b' is not an attribute of the domain; there are a0, a1, .*, a11 and 8 more"
-    ):
+    with pytest.raises(ValueError, match=r"'b'.* a0, a1, .*, a11 and 8 more"):
         domain["b"]
-    with pytest.raises(ValueError, match="'b' is not an attribute"):
+    with pytest.raises(ValueError, match="'b'"):
         domain.decode({"b": [0]})
-    with pytest.raises(ValueError, match="'b', which is not an attribute"):
+    with pytest.raises(ValueError, match="'b'"):
         domain.project(("b",))
 
 

@@ -205,7 +205,7 @@ def test_a_label_called_other_is_not_the_code_of_others():
     assert attribute.encode(attribute.values([0, 1, 2])).tolist() == [0, 1, 2]
     assert attribute.code_names() == ["other", "b", "(other)"]
     assert [code_of(attribute, each) for each in ("(other)", "other")] == [2, 0]
-    with pytest.raises(ValueError, match="'c' is not a value of 'x'"):
+    with pytest.raises(ValueError, match=r"'c'.*'x'"):
         code_of(attribute, "c")
 
 

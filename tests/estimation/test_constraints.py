@@ -35,11 +35,11 @@ def test_one_attribute_takes_bare_values_and_numbers_may_be_labels():
         (lambda: AllowedSet(("age",), 3), TypeError, r"allowed set over \('age',\) must be a sequence"),
         (lambda: AllowedSet(("age",), []), ValueError, "allows no combination"),
         (lambda: AllowedSet(("age", "job"), [(0,)]), ValueError, "needs 2 values in each .* one of 1"),
-        (lambda: AllowedSet(("age",), [3]).zeros(DOMAIN), ValueError, r"3 is not a value of 'age'"),
+        (lambda: AllowedSet(("age",), [3]).zeros(DOMAIN), ValueError, r"3.*'age'"),
         (
             lambda: AllowedSet(("year",), [0]).zeros(DOMAIN),
             ValueError,
-            "0 is not a value of 'year': it has 1999, 2000",
+            "0.*'year'.* 1999, 2000",
         ),
         (lambda: AllowedSet(("zip",), [0]).zeros(DOMAIN), ValueError, "zip"),
     ],

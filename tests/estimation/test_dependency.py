@@ -38,7 +38,7 @@ def test_two_attributes_may_determine_together():
         ((("zip",), "state", [0, 1]), ValueError, r"shape \(4,\), got \(2,\)"),
         ((("zip",), "state", [0, 1, 2, 3]), ValueError, r"codes in 0\.\.2"),
         ((("zip",), "state", {0: "MA"}), ValueError, "leaves out 3 of 4 combinations"),
-        ((("zip",), "state", {9: "MA"}), ValueError, r"9 is not a value of 'zip'"),
+        ((("zip",), "state", {9: "MA"}), ValueError, r"9.*'zip'"),
         ((("zip", "street"), "state", {0: "MA"}), ValueError, "needs 2 values in each combination"),
         ((("zip",), "country", [0] * 4), ValueError, "country"),
     ],

@@ -88,11 +88,11 @@ HARMLESS = AllowedSet(("c",), [0, 1])
     [
         (
             [FixedMarginal(("a", "b"), PAIR), FixedMarginal(("b",), [16, 44, 40])],
-            r"FixedMarginal over \('a', 'b'\) and \('b',\) together",
+            r"FixedMarginal over \('a', 'b'\) and \('b',\)",
         ),
         (
             [FixedMarginal(("b",), [15, 45, 40]), StructuralZeros(("b",), [True, True, False])],
-            r"FixedMarginal over \('b',\) and StructuralZeros over \('b',\) together",
+            r"FixedMarginal over \('b',\) and StructuralZeros over \('b',\)",
         ),
         (
             [
@@ -100,11 +100,11 @@ HARMLESS = AllowedSet(("c",), [0, 1])
                 FixedMarginal(("c",), [50, 50]),
                 FunctionalDependency(("a",), "c", [0, 1]),
             ],
-            r"FixedMarginal over \('a',\) and \('c',\) and FunctionalDependency over \('a', 'c'\) together",
+            r"FixedMarginal over \('a',\) and \('c',\) and FunctionalDependency over \('a', 'c'\)",
         ),
         (
             [AllowedSet(("a", "b"), [(0, 0)]), FunctionalDependency(("b",), "a", [1, 0, 0])],
-            r"no record meets AllowedSet over \('a', 'b'\) and FunctionalDependency over \('b', 'a'\)",
+            r"no record .*AllowedSet over \('a', 'b'\) and FunctionalDependency over \('b', 'a'\)",
         ),
     ],
 )
@@ -115,6 +115,7 @@ def test_the_smallest_conflict_is_named_and_nothing_else(constraints, names):
         with pytest.raises(ValueError, match=names) as error:
             require_feasible(DOMAIN, order)
         assert "('c',)" not in str(error.value).replace("and ('c',) and Func", "")
+        assert "StructuralZeros over ('a',)" not in str(error.value)
 
 
 def test_a_prior_is_named_where_it_is_to_blame():

@@ -12,7 +12,8 @@ class Fault(NamedTuple):
     Attributes:
         name: what the library then does to its user, in one sentence; the fault goes by it.
         module: its dotted name.
-        function: its qualified name; a class, or "" for the module, where the piece is in no function.
+        function: its qualified name; a class, or "" for the module, where the piece is in no function. If
+            nothing has that name any more, the piece is looked for in all functions.
         old: a piece of source that stands once in the function; `trees` says how it is found.
         new: what comes in its place.
         tests: files or tests, of which one must fail.

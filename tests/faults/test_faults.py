@@ -63,13 +63,18 @@ def test_local_names_layout_and_messages_play_no_part(source):
         ("Account.charge", "total", r"stands \d times"),
         ("Account.charge", "total >= cap", "stands 0 times in the function"),
         ("Account.charge", "sum(total)", "stands 0 times in the function"),
-        ("Account.pay", "total > cap", "stands 0 times in no function"),
+        ("Account.pay", "total < cap", "stands 0 times in all functions"),
         ("Account.charge", "total > total", "stands 0 times"),
     ],
 )
 def test_a_piece_that_is_not_there_once_is_reported(function, old, said):
     with pytest.raises(trees.PlaceError, match=said):
         trees.changed(SOURCE, function, old, "False")
+
+
+def test_a_function_by_another_name_holds_the_piece_all_the_same():
+    piece = "if total > cap:\n    ...", "if total >= cap:\n    ..."
+    assert trees.changed(SOURCE, "Account.pay", *piece) == trees.changed(SOURCE, "Account.charge", *piece)
 
 
 def test_a_change_of_nothing_is_reported():

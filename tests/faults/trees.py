@@ -138,7 +138,8 @@ def same_name(one, other, known, names):
 def matches(tree, function, piece):
     """Each place in a function where a piece stands."""
     found = {}
-    for root in functions(tree, function):
+    anywhere = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for root in functions(tree, function) or anywhere:  # one with another name holds the piece all the same
         known = local_names(root)
         holder = ast.Module([root], []) if root is not tree else tree
         for parent in ast.walk(holder):
@@ -202,7 +203,7 @@ def changed(text, function, old, new):
     piece, other = pieces(old, new)
     found = matches(tree, function, piece)
     if len(found) != 1:
-        where = f"the function {function}" if functions(tree, function) else f"no function {function}: it"
+        where = f"the function {function}" if functions(tree, function) else "all functions"
         raise PlaceError(f"the piece stands {len(found)} times in {where}, not once:\n{old}")
     (match,) = found
     other = [copy.deepcopy(each) for each in other] if isinstance(other, list) else copy.deepcopy(other)

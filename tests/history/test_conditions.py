@@ -90,9 +90,9 @@ def test_codes_that_are_treated_alike_are_one_case():
 def test_bad_conditions():
     with pytest.raises(ValueError, match="never holds: there is nothing to count"):
         (equals("a", 0) & equals("a", 1)).query(DOMAIN)
-    with pytest.raises(ValueError, match=r"5 is not a value of 'a'"):
+    with pytest.raises(ValueError, match=r"5.*'a'"):
         equals("a", 5).query(DOMAIN)
-    with pytest.raises(ValueError, match="not an attribute of the domain"):
+    with pytest.raises(ValueError, match="'z'"):
         equals("z", 0).query(DOMAIN)
     with pytest.raises(TypeError, match="joined with another one, got bool"):
         equals("a", 0) & True

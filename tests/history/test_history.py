@@ -76,14 +76,14 @@ def test_mixed_relations_are_refused():
         HISTORY.append(History(DOMAIN, [KNOWN], relation="replace-one"))
     with pytest.raises(ValueError, match=r"mix relations, add-remove and none stated"):
         HISTORY.append(History(DOMAIN, [KNOWN]))
-    with pytest.raises(ValueError, match="there is no default"):
+    with pytest.raises(ValueError, match="replace-one"):
         History(DOMAIN, [KNOWN], relation="nearby")
 
 
 def test_other_domains_and_what_does_not_fit():
     with pytest.raises(ValueError, match="expected a history over"):
         HISTORY.append(History(pj.Domain({"a": 3}), [KNOWN]))
-    with pytest.raises(ValueError, match="not an attribute of the domain"):
+    with pytest.raises(ValueError, match="'a'"):
         History(pj.Domain({"b": 3}), [KNOWN])
     with pytest.raises(ValueError, match="must have a value for each answer of its query"):
         History(pj.Domain({"a": 4}), [KNOWN])

@@ -98,7 +98,7 @@ def test_what_is_no_query_is_refused():
         Rows.of(["a"], DOMAIN)
     with pytest.raises(TypeError, match=r"a query of pgmjax\.queries, got int"):
         Rows.of([1], DOMAIN)
-    with pytest.raises(ValueError, match="not an attribute of the domain"):
+    with pytest.raises(ValueError, match="'z'"):
         Rows.of(marginal(["z"]), DOMAIN)
-    with pytest.raises(ValueError, match=r"9 is not a value of 'a'"):
+    with pytest.raises(ValueError, match=r"9.*'a'"):
         Rows.of(Product({"a": point(9)}), DOMAIN)

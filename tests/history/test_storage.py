@@ -65,7 +65,7 @@ def test_no_answers_yet(tmp_path):
 def test_saving_again_is_refused(tmp_path):
     first = History(DOMAIN, every_kind())
     first.save(tmp_path / "h")
-    with pytest.raises(ValueError, match="already exists: give a new name"):
+    with pytest.raises(ValueError, match="exists"):
         first.append(every_kind()[0]).save(tmp_path / "h")
     assert_same(History.load(tmp_path / "h"), first)
     assert len(os.listdir(tmp_path / "h")) == 2
@@ -96,7 +96,7 @@ def test_nothing_is_pickled(tmp_path):
 
 def test_missing_and_corrupt_files(tmp_path):
     tmp_path = tmp_path / "h"
-    with pytest.raises(FileNotFoundError, match=r"There is no folder .*h: give one that was saved"):
+    with pytest.raises(FileNotFoundError, match="folder"):
         History.load(tmp_path)
     History(DOMAIN, every_kind()).save(tmp_path)
     (arrays,) = tmp_path.glob("*.npz")

@@ -255,7 +255,7 @@ def test_bad_delta(mechanism, delta):
 @every
 @pytest.mark.parametrize("relation", [None, "either", 1])
 def test_no_relation(mechanism, relation):
-    with pytest.raises(ValueError, match="there is no default"):
+    with pytest.raises(ValueError, match="replace-one"):
         mechanism(epsilon=1, relation=relation)
     with pytest.raises(TypeError, match="relation"):
         mechanism(epsilon=1)

@@ -253,7 +253,7 @@ def test_compressing_records_and_marginals_commute(seed):
     "merged, counts, words",
     [
         ({"zip": [0, 1]}, None, "zip"),
-        ({"a": [0, 5]}, None, "5 is not a value of 'a'"),
+        ({"a": [0, 5]}, None, "5.*'a'"),
         ({"a": [2, 2]}, None, "two or more"),
         ({}, {"a": [1, 2]}, "5 finite"),
         ({}, {"a": [1, 2, 3, 4, np.nan]}, "5 finite"),

@@ -136,9 +136,9 @@ def test_evidence_by_label():
 @pytest.mark.parametrize(
     ("evidence", "message"),
     [
-        ({"z": 0}, "not an attribute"),
-        ({"a": 3}, "3 is not a value of 'a': it has 0, 1, 2"),
-        ({"a": "x"}, "'x' is not a value of 'a': it has 0, 1, 2"),
+        ({"z": 0}, "'z'"),
+        ({"a": 3}, "3.*'a'.* 0, 1, 2"),
+        ({"a": "x"}, "'x'.*'a'.* 0, 1, 2"),
         ({"a": []}, "name at least one"),
     ],
 )
@@ -197,7 +197,7 @@ def test_bad_potentials():
 
 
 def test_unknown_attribute():
-    with pytest.raises(ValueError, match="not an attribute"):
+    with pytest.raises(ValueError, match="'z'"):
         make()[0].marginal(("a", "z"))
 
 
@@ -223,7 +223,7 @@ def test_numbers_as_labels_are_labels():
     model = pj.GraphicalModel.from_potentials(domain, {("x",): np.log([1.0, 2.0, 3.0])}, 6)
     assert model.condition({"x": 0}).total == pytest.approx(2)
     assert model.condition({"x": np.int64(3)}).total == pytest.approx(3)
-    with pytest.raises(ValueError, match="2 is not a value of 'x': it has 1, 0, 3"):
+    with pytest.raises(ValueError, match=r"2.*'x'.* 1, 0, 3"):
         model.condition({"x": 2})
 
 

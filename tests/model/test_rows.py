@@ -38,7 +38,7 @@ def test_rows_of_another_model_are_seen(model):
     [
         ([1, 2], TypeError, "must be a frame, or a mapping"),
         ({}, ValueError, "at least one attribute"),
-        ({"d": [0]}, ValueError, "not an attribute"),
+        ({"d": [0]}, ValueError, "'d'"),
         ({"a": [0.5]}, TypeError, "must be integers"),
         ({"a": [[0]]}, ValueError, "one-dimensional"),
         ({"a": [0, 2]}, ValueError, r"0..1 \(or -1 where not known\)"),

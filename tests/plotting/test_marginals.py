@@ -97,7 +97,7 @@ def test_bad_arguments_are_refused_before_anything_is_drawn(model):
     for cliques, said in [
         ([], "1 to 60"),
         ([("age", "sex", "region")], "one or two"),
-        ([("what",)], "not an attribute"),
+        ([("what",)], "'what'"),
     ]:
         with pytest.raises(ValueError, match=said):
             model.plot_marginals(cliques)

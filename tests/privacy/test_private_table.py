@@ -191,7 +191,7 @@ def test_bad_requests_cost_nothing_and_read_nothing(data, watched, asked, costs,
 
 
 def test_bad_arguments(data):
-    with pytest.raises(ValueError, match="there is no default"):
+    with pytest.raises(ValueError, match="replace-one"):
         private_table.PrivateTable(data, None, Budget(1))
     with pytest.raises(TypeError, match="relation"):
         private_table.PrivateTable(data, budget=Budget(1))

@@ -93,7 +93,7 @@ def test_large_marginals_need_no_matrix():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="there is no default"):
+    with pytest.raises(ValueError, match="replace-one"):
         shifts_of(marginal(["a"]), DOMAIN, None)
     with pytest.raises(ValueError, match="max_weight"):
         shifts_of(marginal(["a"]), DOMAIN, AR, 0)

@@ -83,7 +83,7 @@ def test_what_is_no_value_is_refused_though_it_is_a_code(entry):
         lambda: builders.equals("x", wrong).query(domain),
         lambda: pj.AllowedSet(("x",), [wrong]).zeros(domain),
     ):
-        with pytest.raises(ValueError, match=f"{wrong} is not a value of 'x': it has"):
+        with pytest.raises(ValueError, match=f"{wrong}.*'x'"):
             act()
 
 

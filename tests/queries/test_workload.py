@@ -174,7 +174,7 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
         (
             lambda: Workload([["age"], {"clique": ["age"], "queries": {"age": {"point": 5}}}]).over(DOMAIN),
             ValueError,
-            "workload entry 1: 5 is not a value of 'age': it has 0, 1, 2, 3, 4",
+            "workload entry 1: 5.*'age'.* 0, 1, 2, 3, 4",
         ),
         (lambda: Workload.all_kway(DOMAIN, 0), ValueError, "k must be an integer >= 1, got 0"),
         (

@@ -108,7 +108,7 @@ def test_a_saved_release_says_the_same(tmp_path):
         (lambda model: "x", TypeError, "must return numbers, got str"),
         (lambda model: math.nan, ValueError, "not finite for the release's own model"),
         (lambda model: model.marginal(("b",))[0], ValueError, "Nothing that was measured tells of b"),
-        (lambda model: model.marginal(("d",))[0], ValueError, "which is not an attribute"),
+        (lambda model: model.marginal(("d",))[0], ValueError, "'d'"),
     ],
 )
 def test_bad_functions(function, error, said):

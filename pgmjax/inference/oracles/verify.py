@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
+from pgmjax import random
 from pgmjax._internal.jit import jit, precision
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.message_passing import MessagePassing
@@ -36,7 +37,7 @@ def verify(oracle: type[Oracle]) -> None:
         >>> verify(MessagePassing)
     """
     require_registered(oracle, oracle.build(Structure(*_STRUCTURES["a chain"])))
-    rng = np.random.default_rng(0)
+    rng = random.generator(0)
     for name, parts in _STRUCTURES.items():
         structure = Structure(*parts)
         own, right = oracle.build(structure), MessagePassing.build(structure)

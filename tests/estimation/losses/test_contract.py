@@ -274,7 +274,7 @@ def test_host_part_is_gone_after_a_transformation_and_says_so(name):
         (
             ([LinearMeasurement(("z",), [1.0], 1.0)], TOTAL, "float32"),
             ValueError,
-            "'z', which is not an attribute",
+            "'z'",
         ),
     ],
 )

@@ -88,9 +88,7 @@ def test_rows_one_by_one_equal_all_at_once(rank):
 
 def test_an_inconsistent_or_missing_direction_is_named():
     blue = BestLinearUnbiased.from_matrix([[1, 1, 0], [0, 0, 1]], [5, 3], 2.0)
-    with pytest.raises(
-        NotEstimableError, match=r"1 of 2 targets .* target 1 they do not tell .*cell"
-    ) as caught:
+    with pytest.raises(NotEstimableError, match=r"1 of 2 targets.* target 1\b.*cell") as caught:
         blue.combination([[1, 1, 1], [1, 0, 0]])
     np.testing.assert_allclose(caught.value.direction, [0.5, -0.5, 0])
     assert blue.is_estimable([[1, 1, 1], [1, 0, 0]]).tolist() == [True, False]

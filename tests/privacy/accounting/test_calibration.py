@@ -120,7 +120,7 @@ def test_a_better_accountant_never_needs_more_noise_and_more_budget_never_more()
         ({"noise": "gaussian"}, ValueError, "Gaussian noise needs delta > 0"),
         ({"noise": "normal"}, ValueError, "noise must be one of"),
         ({"accountant": "moments"}, ValueError, "accountant must be one of"),
-        ({"relation": None}, ValueError, "there is no default"),
+        ({"relation": None}, ValueError, "replace-one"),
         ({"queries": []}, ValueError, "at least one query"),
         ({"queries": EIGHT[0]}, TypeError, "queries must be a list"),
         ({"queries": ["a"]}, TypeError, "A query must be"),

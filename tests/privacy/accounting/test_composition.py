@@ -170,7 +170,7 @@ def test_statements():
     "call, error, words",
     [
         (lambda: Composition([], AR), ValueError, "at least one event"),
-        (lambda: Composition([Pure(1)], None), ValueError, "there is no default"),
+        (lambda: Composition([Pure(1)], None), ValueError, "replace-one"),
         (lambda: Composition([0.1], AR), TypeError, "An event must be"),
         (
             lambda: Composition(Pure(1), AR),

@@ -120,7 +120,7 @@ def test_something_else_under_the_same_key_is_refused(ledger, reads):
 def test_a_spent_account_refuses_before_counts_are_read(ledger, reads):
     open_table(ledger, "first", budget=2).measure([A], epsilons=[1], show_progress=False)
     reads.clear()
-    with pytest.raises(BudgetExceeded, match="needs epsilon 2, but of 3 only 1 is left"):
+    with pytest.raises(BudgetExceeded, match="only 1"):
         open_table(ledger, "second", budget=2).measure([A], epsilons=[1])
     assert "marginals" not in reads and "draw" not in reads
 

@@ -1,5 +1,6 @@
 """The ledger: what is granted, what is refused, and that an answer is given once."""
 
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -45,9 +46,7 @@ def test_a_hundred_hundredths_are_one(table):
     for k in range(100):
         charge = reserve(table, f"run {k}", 0.01)
         assert charge.cost == Fraction(1, 100) and charge.total == Fraction(k + 1, 100)
-    with pytest.raises(
-        BudgetExceeded, match=r"needs epsilon 0\.01, but of 1 only 0 is left in account 'table'"
-    ):
+    with pytest.raises(BudgetExceeded, match=r"0\.01.*only 0"):
         reserve(table, "one more")
     assert table.account("table").charges == 100
 
@@ -57,7 +56,7 @@ def test_a_subnormal_spend_of_nothing_left_is_refused(table):
     for epsilon in (1e-320, "1e-320", 5e-324):
         with pytest.raises(ValueError, match="least normal 64-bit float"):
             reserve(table, "more", epsilon)
-    with pytest.raises(BudgetExceeded, match="only 0 is left in account 'table'"):
+    with pytest.raises(BudgetExceeded, match="only 0"):
         reserve(table, "more", sys.float_info.min)
     account = table.account("table")
     assert (account.spent, account.charges) == (1, 1)
@@ -85,10 +84,9 @@ def test_the_refusal_tells_public_amounts_only(table):
     reserve(table, "first", "0.75")
     with pytest.raises(BudgetExceeded) as refused:
         reserve(table, "second", "0.5")
-    assert str(refused.value) == (
-        "This needs epsilon 0.5, but of 1 only 0.25 is left in account 'table'. Nothing was charged and no "
-        "data was read. Ask for less, or use the releases that there are: pgmjax ledger show lists them."
-    )
+    said = str(refused.value)
+    assert sorted(re.findall(r"\d+(?:\.\d+)?", said)) == ["0.25", "0.5", "1"]
+    assert "'table'" in said and "second" not in said
     assert reserve(table, "third", "0.25").total == 1  # a refusal changed nothing
 
 
@@ -253,8 +251,8 @@ BAD_REGISTERS = [
     ({"delta": True}, TypeError, "got a bool"),
     ({"delta": 1}, ValueError, "delta must be in"),
     ({"delta": -1e-9}, ValueError, "delta must be in"),
-    ({"relation": "either"}, ValueError, "there is no default"),
-    ({"relation": None}, ValueError, "there is no default"),
+    ({"relation": "either"}, ValueError, "replace-one"),
+    ({"relation": None}, ValueError, "replace-one"),
     ({"measure": "renyi"}, ValueError, "'renyi' needs delta > 0"),
     ({"measure": "zcdp"}, ValueError, "'zcdp' needs delta > 0"),
     ({"measure": "pure", "delta": 1e-9}, ValueError, "'pure' needs delta 0"),
@@ -298,7 +296,7 @@ BAD_RESERVES = [
     ({"account_name": "other"}, ValueError, "There is no account 'other' in .*; accounts: table"),
     ({"account_name": None}, TypeError, "must be a string"),
     ({"relation": "replace-one"}, ValueError, "under add-remove, and this one is under replace-one"),
-    ({"relation": None}, ValueError, "there is no default"),
+    ({"relation": None}, ValueError, "replace-one"),
     ({"secure": False}, ValueError, "takes secure noise only"),
     ({"secure": 1}, TypeError, "secure must be a bool, got int"),
     ({"events": []}, ValueError, "at least one event"),

@@ -186,7 +186,7 @@ def test_a_sum_beyond_counting_fits_no_renyi_cap(tmp_path, epsilon):
     with Ledger.create(tmp_path / "budgets") as ledger:
         ledger.register("t", epsilon=epsilon, delta=DELTA, measure="renyi", digest="a", relation="add-remove")
         for key in ("1", "2"):
-            with pytest.raises(BudgetExceeded, match="Nothing was charged"):
+            with pytest.raises(BudgetExceeded, match=r"(?i)nothing was charged"):
                 ledger.reserve("t", key, {}, [Concentrated("1e290")], **RULES)
         assert ledger.reserve("t", "3", {}, [Pure("0.1")], **RULES).total > 0
 
