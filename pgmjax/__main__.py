@@ -1,6 +1,25 @@
 """`python -m pgmjax` is the command `pgmjax`."""
 
-from pgmjax.cli import run
+import os
+import signal
+import sys
+
+
+def _interrupted(*_: object) -> None:
+    """End at once: the command has not begun."""
+    sys.stderr.write("pgmjax: interrupted; nothing was done\n")
+    os._exit(130)
+
+
+def run() -> None:
+    """Run the command; an interrupt while Python still loads it is told in one line."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(number, _interrupted)
+    from pgmjax.cli import run as command
+
+    command()
+
 
 if __name__ == "__main__":
     run()

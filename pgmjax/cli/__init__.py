@@ -300,6 +300,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = [*_words(argv)]
     if argv[:1] == ["help"]:
         argv = [*argv[1:], "--help"]
+    begun = False
     with process.listening():
         try:
             if not argv:
@@ -307,13 +308,15 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return DONE
             arguments = parser.parse_args(argv)
             module, _, name = arguments.run.partition(":")
-            getattr(importlib.import_module(f"pgmjax.cli.{module}"), name)(arguments)
+            command = getattr(importlib.import_module(f"pgmjax.cli.{module}"), name)
+            begun = True
+            command(arguments)
             process.flush()
             return DONE
         except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
             return stop.code if isinstance(stop.code, int) else BAD_INPUT
         except KeyboardInterrupt as stop:
-            return _say(str(stop) or "interrupted", INTERRUPTED)
+            return _say(str(stop) or f"interrupted{'' if begun else '; nothing was done'}", INTERRUPTED)
         except BrokenPipeError:
             process.discard()
             return FAILED

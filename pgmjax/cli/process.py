@@ -1,6 +1,8 @@
 """Signals and standard streams of the command.
 
-Ctrl-C and SIGTERM raise KeyboardInterrupt and are also recorded, in case a library swallows the exception.
+Ctrl-C and SIGTERM raise KeyboardInterrupt and are recorded, in case a library swallows the exception. They
+wait while Python imports a module, which may be of compiled code that an exception would crash, and while it
+collects garbage, where an exception is lost.
 Streams may be closed or full, or their reader may be gone.
 """
 
@@ -19,6 +21,7 @@ from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _heard = False
+_AGAIN = 0.05  # seconds until a signal that has to wait is given again
 
 
 @contextlib.contextmanager
@@ -52,7 +55,25 @@ def check() -> None:
 def _interrupt(number: int, frame: FrameType | None) -> None:
     global _heard
     _heard = True
+    if _must_wait(frame):
+        again = threading.Timer(_AGAIN, signal.pthread_kill, (threading.main_thread().ident, number))
+        again.daemon = True
+        again.start()
+        return
     raise KeyboardInterrupt
+
+
+def _must_wait(frame: FrameType | None) -> bool:
+    """Return whether an exception would do harm, or be lost, in what Python was doing in a frame."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith("<frozen importlib") or code.co_name in (
+            "__del__",
+            "_xla_gc_callback",
+        ):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def say(message: str) -> None:

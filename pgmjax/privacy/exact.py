@@ -198,7 +198,7 @@ def chosen_delta(value: Any) -> Fraction:
     result = exact_delta(value)
     if result > LARGEST_USUAL_DELTA:
         checks.warn(
-            f"a delta of {shortened(value)} is large: with that probability a mechanism may publish whole "
+            f"a delta of {as_text(result)} is large: with that probability a mechanism may publish whole "
             "records. Choose it far below 1 / (number of records), such as 1e-9."
         )
     return result

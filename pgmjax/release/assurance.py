@@ -30,7 +30,7 @@ from pgmjax.queries.workload import Workload
 from pgmjax.release import accuracy
 from pgmjax.release import statement as report_text
 from pgmjax.release.accuracy import CountEstimates
-from pgmjax.release.statement import WEAK, of_epsilon
+from pgmjax.release.statement import WEAK, is_large, of_epsilon
 
 NAME = "assurance.json"
 SOURCE = (
@@ -105,6 +105,11 @@ class Told:
     def epsilon(self) -> Fraction:
         """The epsilon of all inputs together."""
         return exact("epsilon", self.spent["epsilon"])
+
+    @property
+    def failure(self) -> tuple[Fraction, float]:
+        """The delta of all inputs together, and the number of records that it is to be far below one over."""
+        return exact("delta", self.spent["delta"]), float(self.record.get("total", 1.0))
 
     @functools.cached_property
     def inputs(self) -> tuple[Input, ...]:
@@ -263,7 +268,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def _large_epsilon(told: Told) -> HazardAnswer:
     status = SHOWN if told.epsilon <= WEAK else YOURS
-    said = f"{of_epsilon(told.epsilon)} It was asked for; there is no default."
+    said = f"{of_epsilon(told.epsilon, *told.failure)} It was asked for; there is no default."
     return HazardAnswer(status, said, {"epsilon": told.spent["epsilon"], "warned_above": WEAK})
 
 
@@ -282,6 +287,9 @@ def _failure(told: Told) -> HazardAnswer:
     if risk:
         said += f" Of it, {as_text(risk)} is the probability that a label that one unit alone has is shown."
     status = SHOWN if told.accounting == "zcdp" and not risk else PARTLY
+    if is_large(*told.failure):
+        status = YOURS
+        said += " It is not far below 1 / (number of records), as it should be."
     return HazardAnswer(status, said, {"delta": delta, "label_delta": as_text(risk)})
 
 

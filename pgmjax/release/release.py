@@ -306,7 +306,7 @@ class Release(Analysed):
         )
         apart = f", apart from a probability of {as_text(self.spent.delta)}" if self.spent.delta else ""
         promise += f"{apart}. "
-        promise += f"{of_epsilon(self.spent.epsilon)} {self._public()}"
+        promise += f"{of_epsilon(self.spent.epsilon, self.spent.delta, self.model.total)} {self._public()}"
         made = f"It was made by the mechanism {self.mechanism!r} from {self._source()}. "
         made += f"All its counts and shares are of {self.population}. "
         made += "".join(f"{said} " for said in self.population.of_left_out())

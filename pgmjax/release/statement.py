@@ -132,8 +132,25 @@ def _whom(relation: str | None, unit: Any) -> str:
     return f"{relation} for one {unit['column']} of at most {unit['max_records']} records"
 
 
-def of_epsilon(epsilon: Fraction) -> str:
-    """Return what an epsilon means for odds, and a warning if it is large.
+def is_large(delta: Fraction, records: float) -> bool:
+    """Return whether a delta is not far below one over the number of records: above a tenth of it.
+
+    A mechanism that publishes each record with probability delta would then be allowed.
+
+    Example:
+        >>> is_large(Fraction(1, 10**3), 1500), is_large(Fraction(1, 10**9), 1500)
+        (True, False)
+    """
+    return 10 * delta * Fraction(max(records, 1.0)) > 1
+
+
+def of_epsilon(epsilon: Fraction, delta: Fraction = Fraction(0), records: float = 1.0) -> str:
+    """Return what an epsilon means for odds, and a warning if it or the delta is large.
+
+    Args:
+        epsilon: of the whole release.
+        delta: of the whole release.
+        records: how many there are, as it may be told.
 
     Example:
         >>> of_epsilon(Fraction(3)).partition(": ")[2]
@@ -142,6 +159,11 @@ def of_epsilon(epsilon: Fraction) -> str:
     text = as_text(epsilon)
     much = f"{math.exp(epsilon):,.4g}" if epsilon < _LARGEST_FACTOR else "more than 10^21"
     said = f"The factor exp({text}) is {much}: odds of a guess about one unit may grow by that much."
+    if is_large(delta, records):
+        return (
+            f"{said} WARNING: the delta is not far below 1 / (number of records): with that probability a "
+            "mechanism may publish whole records, whatever epsilon is."
+        )
     if epsilon <= STRONG:
         return f"{said} That is a strong guarantee."
     if epsilon <= WEAK:
@@ -212,6 +234,8 @@ def cost(record: Mapping[str, Any]) -> str:
     warning = "" if record["secure"] else " Insecure noise: this release protects NOBODY; for research only."
     if exact("epsilon", record["spent"]["epsilon"]) > WEAK:
         warning += f" WARNING: an epsilon above {WEAK} promises little."
+    if is_large(exact("delta", record["spent"].get("delta", 0)), record.get("total", 1.0)):
+        warning += " WARNING: the delta is not far below 1 / (number of records)."
     if len(paid := [each for each in record.get("inputs", ()) if each["cost"] is not None]) > 1:
         warning += " The sum of: " + "; ".join(each.words for each in from_list(paid)) + "."
     whom = f"{record['relation']}, protecting {unit_name(record)}"
