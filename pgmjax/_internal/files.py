@@ -72,7 +72,7 @@ def absent(what: str, path: str | os.PathLike[str], *, several: bool = False) ->
     beside: list[str] = []
     with contextlib.suppress(OSError):
         beside = [name for name in os.listdir(file.parent) if not name.endswith(_UNREAD)]
-    close = difflib.get_close_matches(file.name, beside, 1)
+    close = difflib.get_close_matches(file.name, beside, 1, 0.7)
     meant = f"Did you mean {file.with_name(close[0])}?" if close else "Check its name and its folder."
     return f"There is no {what} {os.fspath(path)}. {meant}"
 

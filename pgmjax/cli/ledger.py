@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,8 +103,11 @@ def _add_another(arguments: argparse.Namespace) -> None:
         try:
             table = _checked(arguments, definition)
         except ValueError as error:
+            outside = re.findall(r"Attribute ('[^']*'): ([\d,]+ rows?)", str(error))
+            listed = "; ".join(f"{name}, {rows}" for name, rows in outside)
+            told = f"Values outside: {listed}. Correct these in the table." if outside else error
             raise ValueError(
-                f"An account keeps its domain, and a new version of its table must fit that. {error}"
+                f"An account keeps its domain, and a new version of its table must fit that. {told}"
             ) from None
         account = ledger.add_version(account.name, ledger.digest_of(table))
         _print_account(arguments, ledger, account)

@@ -219,7 +219,8 @@ def _dry_run(arguments: argparse.Namespace) -> None:
             "the open columns instead."
         )
     if not arguments.demo and not pathlib.Path(arguments.table).exists():
-        raise ValueError(files.absent("table", arguments.table))
+        alone = " A dry run reads only the names of the columns: a file with that one line is enough."
+        raise ValueError(files.absent("table", arguments.table) + alone)
     job = _job(arguments)
     found = job.forecast(arguments.rows)
     left_out = [] if arguments.ledger else job.forecast_left_out()
@@ -380,6 +381,18 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     """Return the arguments of the command that began a folder, with the options of output given now."""
     stored = run_folder.command_in(pathlib.Path(arguments.resume))
     if stored is None:
+        process.refuse(
+            (
+                not os.path.exists(arguments.resume),
+                f"There is no folder {arguments.resume}. A run that left none has spent nothing: begin it "
+                "anew.",
+            ),
+            (
+                os.path.isfile(os.path.join(arguments.resume, "release.json")),
+                f"{arguments.resume} is a complete release, and nothing of it is to be resumed. --add-rows N "
+                "draws more rows from it.",
+            ),
+        )
         raise ValueError(
             f"{arguments.resume} is not a folder that an interrupted release left: give the folder "
             "OUT.partial of that run."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import itertools
 import pathlib
+import re
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
@@ -33,7 +35,13 @@ def _read(arguments: argparse.Namespace) -> Session:
 
 
 def _ask(arguments: argparse.Namespace) -> None:
-    with _session(arguments) as session:
+    opened, beside = _session(arguments)
+    if beside:
+        process.say(
+            f"Session {arguments.name!r} was begun beside {', '.join(map(repr, beside))}, and its whole cap, "
+            f"epsilon {as_text(opened.cap)}, is charged."
+        )
+    with opened as session:
         asked = query_text.conditions(arguments.condition, session.domain)
         answer = session.ask(asked.query, arguments.half_width, arguments.beta)
         cost, cap, seed = as_text(session.cost), as_text(session.cap), session.seed
@@ -46,14 +54,14 @@ def _ask(arguments: argparse.Namespace) -> None:
         raise RuntimeError(f"refused: {answer.reason}")
 
 
-def _session(arguments: argparse.Namespace) -> Session:
-    """Open the session, with its table if one is named."""
+def _session(arguments: argparse.Namespace) -> tuple[Session, list[str]]:
+    """Open the session, with its table if one is named; the others beside it, if it was begun now."""
     with_table = ("domain", "cap", "relation")
     if arguments.table is None:
         options = (*with_table, "unit", "max_records", "insecure_seed", "text_encoding")
         named = process.first_of(arguments, options)
         process.refuse((named, f"{named} needs --table: give the table too."))
-        return _read(arguments)
+        return _read(arguments), []
     missing = process.first_of(arguments, with_table, given=False)
     process.refuse(
         (
@@ -66,27 +74,32 @@ def _session(arguments: argparse.Namespace) -> Session:
     asked = query_text.parse(arguments.condition, domain)
     wanted = AccuracyRequirement.of(asked, arguments.half_width, arguments.beta, domain)
     table, backend = _table(arguments, domain), _backend(arguments)
-    _check_first(arguments, wanted, domain)  # before the cap is charged
-    return Session.open(
-        ledger_file(arguments.file),
-        table,
-        cap=arguments.cap,
-        relation=arguments.relation,
-        name=arguments.name,
-        backend=backend,
-    )
+    beside = _check_first(arguments, wanted, domain)  # before the cap is charged
+    given = {name: getattr(arguments, name) for name in ("cap", "relation", "name")}
+    return Session.open(ledger_file(arguments.file), table, **given, backend=backend), beside
 
 
-def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, domain: Domain) -> None:
-    """Refuse to begin a session with a question that the whole cap could not answer.
+def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, domain: Domain) -> list[str]:
+    """Refuse to begin a session by a slip of the name, or with a question that its cap could not answer.
+
+    Returns:
+        The names of the other sessions if this one is to be begun.
 
     Raises:
-        ValueError: there is no such session yet, and the answer alone costs more.
+        ValueError: there is no such session yet, and its name is nearly that of another, or the answer alone
+            costs more than the cap.
     """
     with open_ledger(arguments.file) as ledger:
         if begun(ledger, arguments.name, arguments.account):
-            return
+            return []
         others = session_names(ledger)
+    letters = [other for other in others if re.findall(r"\d+", other) == re.findall(r"\d+", arguments.name)]
+    if near := difflib.get_close_matches(arguments.name, letters, 1, 0.8):
+        raise ValueError(
+            f"--name {arguments.name} is nearly {near[0]!r}, a session that is there: give that name. To "
+            "begin another, which charges another cap, give it a name that is less like that. Nothing was "
+            "charged."
+        )
     unit = unit_of(arguments)
     relation, records = Relation.parse(arguments.relation), 1 if unit is None else unit.max_records
     cap = exact_epsilon(arguments.cap)
@@ -100,11 +113,7 @@ def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, dom
             f"--half-width {wanted.half_width:g} is in records, and an answer as close as that costs epsilon "
             f"{float(cost(wanted)):.3g}, more than the cap of {as_text(cap)}. {advice} Nothing was charged."
         )
-    if others:
-        process.say(
-            f"Session {arguments.name!r} is begun beside {', '.join(map(repr, others))}, and its whole cap, "
-            f"epsilon {as_text(cap)}, is charged."
-        )
+    return others
 
 
 def _table(arguments: argparse.Namespace, domain: Domain) -> Dataset:

@@ -47,11 +47,14 @@ def run(arguments: argparse.Namespace) -> None:
     ratings = _read(arguments)
     low, high = value_range(arguments.measure, ratings.scale, ratings.shape[1])
     noise = mechanism.noise_stddev(ratings) / math.sqrt(arguments.training_count)
-    if seed is None and noise > high - low:
+    most = (high - low) / 4  # with more noise not even whether similarities are large or small is learned
+    if seed is None and noise > most:
+        enough = float(mechanism.epsilon) * noise / most
         raise ValueError(
             f"Even the mean of all {arguments.training_count} measured similarities would have noise of "
-            f"standard deviation {noise:.3g}, and similarities lie in {low:.3g} to {high:.3g}: spend more, "
-            "or measure fewer pairs (--training-count). Nothing was spent."
+            f"standard deviation {noise:.3g}, and similarities lie in {low:.3g} to {high:.3g}: nothing would "
+            f"be learned. It takes --epsilon {enough:.2g} or more, or more records or items. Nothing was "
+            "spent."
         )
     found = mechanism.run(ratings)
     predicted = zip(pairs.tolist(), found.predict(pairs).tolist(), strict=True)
@@ -85,9 +88,11 @@ def _tell(
         f"Spent: epsilon = {cost} under replace-one, protecting {_PROTECTED[found.protect]}.",
     ]
     process.tell(arguments.json, {**told, "similarities": listed, "out": arguments.out}, words)
-    if noise > found.limits[1] - found.limits[0]:
+    width = found.limits[1] - found.limits[0]
+    if noise > width:
         process.say(
-            "The noise drowns these similarities: ask for fewer pairs (--training-count) or spend more."
+            f"The noise of each measured similarity is {noise / width:,.2g} times as wide as these can "
+            "differ: what is learned is little more than their mean."
         )
     if not found.secure:
         process.say("The noise is repeatable: this protects nobody, use it for research only.")

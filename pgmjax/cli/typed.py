@@ -23,6 +23,7 @@ PHRASES = {
     ", a Solver, got": ", got",
     "header=False": "--no-header",
     "biased=True": "--biased",
+    "give scale=(1, 5), its ends": "give --scale 1,5, its ends",
     "weights need max_weight, the largest": "--weights needs --max-weight, the largest",
     "weights, the name of a column, and": "--weights, the name of a column, and",
     "or pass total=.": "or give --total N.",

@@ -24,6 +24,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Unit
 from pgmjax.inference.oracles import Plan
 from pgmjax.inference.plan.forecast import HOST_RATES, HostRates
+from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.base import Mechanism, options
 from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
@@ -273,18 +274,30 @@ class Recipe:
         workload: what it is asked for; a `KWay` over a domain that is yet to be found.
         max_cells: the limit of cells; None if there is none.
         left_out: the marginals of so many attributes that are not asked for.
+        crowded: whether a model of all that is asked for would have more cells, so that the mechanism
+            measures only some.
     """
 
     mechanism: Mechanism
     workload: Workload | KWay
     max_cells: int | None = None
     left_out: tuple[Clique, ...] = ()
+    crowded: bool = False
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why marginals are left out, in sentences; none if none is."""
-        if not self.left_out or isinstance(self.workload, KWay):
+        if isinstance(self.workload, KWay):
             return ()
+        crowded: tuple[str, ...] = ()
+        if self.crowded:
+            crowded = (
+                f"a model of all {len(self.workload.entries):,} marginals would have more than "
+                f"{self.max_cells:,} cells (--max-cells): {self.mechanism.name} measures those that it "
+                "chooses",
+            )
+        if not self.left_out:
+            return crowded
         every = len(self.left_out) + len(self.workload.entries)
         named = "; ".join(", ".join(clique) for clique in self.left_out[:3])
         why = "its own table" if self.mechanism.chooses else "the model with it"
@@ -293,7 +306,9 @@ class Recipe:
             f"{self.max_cells:,} cells (--max-cells): {named}{'; ...' * (len(self.left_out) > 3)}"
         )
         other = "--mechanism auto would choose which to measure instead of the smallest ones"
-        return (said,) if self.mechanism.chooses else (said, other)
+        if self.mechanism.chooses:
+            return (said, *crowded)
+        return said, other
 
 
 def choose(
@@ -372,4 +387,9 @@ def _within(mechanism: Mechanism, domain: Domain, asked: KWay) -> Recipe:
     every = itertools.combinations(domain.attributes, min(asked.k, len(domain)))
     sets = set(map(frozenset, workload.cliques))
     left_out = tuple(clique for clique in every if frozenset(clique) not in sets)
-    return Recipe(with_limit(mechanism, asked.max_cells), workload, asked.max_cells, left_out)
+    crowded = False
+    if mechanism.chooses and asked.max_cells is not None:
+        place = {name: number for number, name in enumerate(domain.attributes)}
+        cliques = [tuple(place[name] for name in clique) for clique in workload.cliques]
+        crowded = total_cells(domain.shape, cliques) > asked.max_cells
+    return Recipe(with_limit(mechanism, asked.max_cells), workload, asked.max_cells, left_out, crowded)

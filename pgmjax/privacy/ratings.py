@@ -257,7 +257,7 @@ def pair_sensitivity(
     if scale is None or (measure == "cosine" and scale[0] <= 0):
         raise ValueError(
             "how far one rating moves a cosine is bounded below its range only for ratings on a scale above "
-            "0: give such a scale, or protect='record'."
+            "0: give scale=(1, 5), its ends, or protect='record'."
         )
     if measure == "inner_product":
         return max(abs(scale[0]), abs(scale[1])) * (scale[1] - scale[0])

@@ -410,6 +410,8 @@ class SavedRelease(Analysed):
                 f"{self.folder} lacks its model ({self.missing['model']}). Run the command that made it "
                 "again: that adds what is missing at no further cost."
             )
+        if not (self.folder / "model").is_dir():
+            raise ValueError(f"{self.folder} is a release without its folder model: copy the whole folder.")
         found = load_model(self.folder / "model")
         if isinstance(found, RegionModel) and self.record["format"] != formats.FIT.name:
             raise ValueError(

@@ -112,8 +112,13 @@ def test_a_misspelt_session_is_not_advised_to_charge_another_cap(folder, capsys)
     assert ask(folder, "--name", "sesion") == 2
     said = capsys.readouterr().err
     assert "which has 'session': give one of these names" in said and "begin it" not in said
-    assert ask(folder, *table(folder), "--name", "second") == 0
-    assert "is begun beside 'session', and its whole cap, epsilon 0.5" in capsys.readouterr().err
+    assert ask(folder, *table(folder), "--name", "sesion") == 2
+    assert "is nearly 'session', a session that is there" in capsys.readouterr().err
+    assert ask(folder, *table(folder, cap="5"), "--name", "other") == 2
+    assert "beside" not in capsys.readouterr().err
+    for name in ("second", "second 2"):  # a number makes another name
+        assert ask(folder, *table(folder), "--name", name) == 0
+        assert "was begun beside 'se" in capsys.readouterr().err
 
 
 def test_what_a_session_was_begun_with_is_named(folder, capsys):

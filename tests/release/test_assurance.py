@@ -16,7 +16,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.cli import main
-from pgmjax.release import assurance
+from pgmjax.release import assurance, statement
 from pgmjax.release import folder as release_folder
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -208,12 +208,22 @@ def test_every_kind_of_answer_has_its_rows(name):
 
 def test_a_delta_that_no_rho_explains_is_said_to_be_part_of_the_sum(small_release):
     record = release_folder.describe(small_release)
-    record["spent"] = {"epsilon": "1", "delta": "0.001"}
+    record["spent"] = {"epsilon": "1", "delta": "0.000001"}
     told = assurance.of(record, small_release.estimates)
-    assert told["accounting"] == "approximate" and told["curve"] == [{"delta": "0.001", "epsilon": "1"}]
+    assert told["accounting"] == "approximate" and told["curve"] == [{"delta": "0.000001", "epsilon": "1"}]
     assert told["hazards"][1]["status"] == told["hazards"][2]["status"] == "partly"
     record["spent"]["rho"] = "1"  # which costs more than epsilon 1 at this delta
     assert assurance.of(record, small_release.estimates)["accounting"] == "approximate"
+
+
+def test_a_delta_near_one_over_the_records_is_nobodys_strong_guarantee(small_release):
+    record = release_folder.describe(small_release)
+    for records, warns in ((99.0, False), (101.0, True)):
+        record |= {"spent": {"epsilon": "1", "delta": "0.001"}, "total": records}
+        told = assurance.of(record, small_release.estimates)
+        assert (told["hazards"][1]["status"] == "your decision") is warns
+        assert ("strong" in told["hazards"][0]["evidence"]) is not warns
+        assert ("1 / (number of records)" in statement.cost(record)) is warns
 
 
 def test_a_release_of_before_has_none_and_loads(small_release, tmp_path):

@@ -257,7 +257,7 @@ def test_read_says_what_is_wrong(folder, tmp_path):
 def test_parts_that_are_missing_or_damaged(folder, tmp_path):
     (tmp_path / "release.json").write_text((folder / "release.json").read_text())
     saved = release_folder.read(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no folder .*model: give one that was saved"):
+    with pytest.raises(ValueError, match="without its folder model: copy the whole folder"):
         _ = saved.model
     table = pj.model.CliqueVector((("age",),), (np.full(5, 0.2),))
     pj.model.RegionModel(pj.Domain({"age": 5}), table, 9.0, 0.0).save(tmp_path / "model")

@@ -172,7 +172,7 @@ def opened(
         except IdempotencyConflict:
             first = next((before.records[0] for before in begun(ledger, name, account.name)), header)
             others = [said for key, said in _OTHERWISE.items() if first.get(key) != header[key]]
-            what = " and ".join(others).format(**first) or "cap, domain, history or seed"
+            what = " and ".join(others).format(**first) or "version of the table"
             raise IdempotencyConflict(
                 f"Session {name!r} of account {account.name!r} was begun with another {what}: give the same "
                 "as then, or another name (--name) for another session. Nothing was charged."
@@ -231,8 +231,8 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
         if there := session_names(ledger):
             raise ValueError(
                 f"There is no session {name!r}{of} in {ledger.path}, which has "
-                f"{', '.join(map(repr, there))}: give one of these names. (Another session would charge "
-                "another cap.)"
+                f"{', '.join(map(repr, there))}: give one of these names. To begin "
+                "another, which charges another cap, give the table too, with domain, cap and relation."
             )
         raise ValueError(
             f"There is no session {name!r}{of} in {ledger.path}: begin it with its table, by "
