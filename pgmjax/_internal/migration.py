@@ -395,6 +395,28 @@ _OF_CLASS: Mapping[tuple[str, str], str] = {
     ("Synthesizer", "sample_to"): "sample(n).to_csv(path), or release.model.sample_to(path, rows)",
     ("Release", "sample"): "release.model.sample(rows, seed)",
     **{
+        (owner, name): found
+        for owner in ("Release", "SavedRelease")
+        for name, found in {
+            "rho": "release.spent.rho",
+            "plot": "model.plot_marginals(), or report.html of the folder that save(folder) writes",
+            **dict.fromkeys(("count", "total"), "release.model.total"),
+            "groupby": "release.mean(name, by=...), or release.report(('sex', 'age')) for counts",
+            "sum": "release.mean(name), which is the sum over the number of records",
+            **dict.fromkeys(
+                ("std", "var", "corr", "cov", "describe", "quantile"),
+                "release.estimate(function), or tables(20) to analyse like real ones",
+            ),
+        }.items()
+    },
+    **{
+        (
+            "PerturbedTable",
+            name,
+        ): "local.answer_conditions(table, ['sex=Male']), or marginal(('sex',)).estimate()"
+        for name in ("query", "answer", "sample", "to_frame", "to_pandas", "count")
+    },
+    **{
         ("Dataset", n): "count(), the number of records, which is private"
         for n in ("num_records", "num_rows", "n_rows", "size", "records")
     },

@@ -351,6 +351,22 @@ def _counts(name: str, column: Any) -> tuple[collections.Counter[Any], bool]:
     return collections.Counter(kept), len(kept) < len(found)
 
 
+def differing(one: Domain, other: Domain) -> str:
+    """Return in which attributes two domains differ, in words.
+
+    Example:
+        >>> differing(Domain({"a": 2, "b": 3}), Domain({"a": 2, "b": 4, "c": 2}))
+        'b, c'
+    """
+    names = [*one, *(name for name in other if name not in one)]
+    found = [
+        name
+        for name in names
+        if name not in one or name not in other or one.attribute(name) != other.attribute(name)
+    ]
+    return ", ".join(found) or "the order of their attributes"
+
+
 def as_domain(domain: Any, call: str, *others: Any) -> Domain:
     """Return the argument that is to be a domain.
 

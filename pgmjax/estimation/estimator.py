@@ -20,6 +20,7 @@ from pgmjax.estimation.batch import BatchFit
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.fit import FitResult, fit
 from pgmjax.estimation.losses.base import unique_cliques
+from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.problem import FitProblem, FitProgress
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import Constraint, SideInformation, listed, total_of
@@ -39,6 +40,7 @@ from pgmjax.model.graphical import GraphicalModel
 
 MAX_ENTROPY = "maximum entropy"
 """Method of a fit whose loss is that of `history.MaxEntropy` (nats)."""
+CONTRADICTED, SURE = 10, 3.0  # times the expected loss, of at least so much: chance never comes near that
 FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
 
 
@@ -317,6 +319,7 @@ class Estimator(Named):
                 problem = FitProblem(self, domain, tuple(noisy), float(total), known, bar, mesh)
                 problem = dataclasses.replace(problem, callback=callback, accept=accept)
                 found = _finish(problem, fit(problem, warm_start))
+                _warn_of_contradictions(problem, found)
                 return _of_inputs(found, noisy, known, warm_start)
         except ModelTooLargeError as refusal:
             if not stands_in:
@@ -436,6 +439,21 @@ def _of_inputs(
         (inputs.Input(f"a fixed marginal over {name}", None, role=inputs.PUBLIC) for name in named),
     )
     return dataclasses.replace(found, model=inputs.with_inputs(found.model, told))
+
+
+def _warn_of_contradictions(problem: FitProblem, found: Fit) -> None:
+    """Warn where even the best model is far from answers, in standard deviations of their noise."""
+    level = noise_level(problem.estimator.loss, problem.measurements)
+    if level == 0 or problem.known.weight is not None:
+        return
+    least = found.loss - found.gap
+    if least > CONTRADICTED * max(level, SURE):
+        facts = " or with the constraints" if problem.known.zeros or problem.known.fixed else ""
+        checks.warn(
+            f"the answers do not go together{facts}: the best fit has a loss of {least:,.4g} or more, and "
+            f"their noise explains about {level:,.4g}. Is a stddev too small, or of shares beside "
+            f"counts{', or a mask of possible cells inverted' * bool(problem.known.zeros)}?"
+        )
 
 
 def _finish(problem: FitProblem, end: FitResult) -> Fit:

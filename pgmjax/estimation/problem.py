@@ -225,7 +225,11 @@ def with_first_smoothing(
 
 
 def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.ndarray:
-    """Return the gradient's Lipschitz constant, or a guess at the uniform distribution."""
+    """Return the gradient's Lipschitz constant, or a guess from the uniform and an uneven distribution.
+
+    That is how far a first step would move potentials, or, where the uniform one is an optimum, how much the
+    gradient changes from one to the other.
+    """
     known = bound.lipschitz()
     if known is None:
         if isinstance(solver, solvers.DualAveraging) and solver.lipschitz is None:
@@ -233,7 +237,13 @@ def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.n
                 "dual averaging needs the Lipschitz constant of the loss's gradient and this loss does not "
                 "know it: pass DualAveraging(lipschitz=...) or choose solver='mirror_descent'."
             )
-        uniform = tuple(jnp.full(s, 1 / np.prod(s)) for s in map(domain.shape_of, bound.cliques))
-        gradient = jax.grad(bound)(uniform)
+        shapes = [*map(domain.shape_of, bound.cliques)]
+        uniform = [jnp.full(s, 1 / np.prod(s)) for s in shapes]
+        uneven = [jnp.arange(1.0, 1 + np.prod(s)).reshape(s) for s in shapes]
+        uneven = [table / table.sum() for table in uneven]
+        gradient, other = map(jax.grad(bound), (tuple(uniform), tuple(uneven)))
         known = float(sum(jnp.ptp(g) for g in gradient))  # a first step changes potentials by 1 at most
+        changed = float(sum(jnp.ptp(b - a) for a, b in zip(gradient, other, strict=True)))
+        apart = max(float(jnp.abs(b - a).sum()) for a, b in zip(uniform, uneven, strict=True))
+        known = max(known, changed / max(apart, float(np.finfo(np.float32).tiny)))
     return np.asarray(max(known, float(np.finfo(np.float32).tiny)), np.float64)

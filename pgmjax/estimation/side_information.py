@@ -24,7 +24,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, differing
 from pgmjax.estimation import regularisation
 from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
 from pgmjax.inference import ops
@@ -298,7 +298,10 @@ class SideInformation:
                 "prior_weight needs a prior: GraphicalModel.from_potentials(domain, {}) is the uniform one."
             )
         if prior is not None and prior.domain != domain:
-            raise ValueError("prior must be a model over the same domain.")
+            raise ValueError(
+                "prior must be a model over the same domain: they differ in "
+                f"{differing(domain, prior.domain)}."
+            )
         require_feasible(domain, constraints, _support(prior))
         masks = (constraint.zeros(domain) for constraint in constraints)
         fixed: dict[frozenset[str], FixedMarginal] = {}

@@ -41,7 +41,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pgmjax.data.cliques import Clique, all_subsets, first_holding, marginal_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, differing
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -177,7 +177,8 @@ def starting_point(
     if model is None:
         return tables
     if model.domain != domain:
-        raise ValueError("warm_start must be a model over the same domain.")
+        said = f"they differ in {differing(domain, model.domain)}"
+        raise ValueError(f"warm_start must be a model over the same domain: {said}.")
     for number, clique in enumerate(model.potentials.cliques):
         if first_holding(cliques, clique) is not None:
             parts = {clique: model.potentials.tables[number]}

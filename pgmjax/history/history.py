@@ -35,6 +35,7 @@ def as_history(given: History) -> History:
         TypeError: it is none.
     """
     then = "the history comes first" if isinstance(given, Query) else "write History(domain, measurements)"
+    then = "give its history" if hasattr(given, "history") else then
     checks.kind(given, History, "history must be a History", then)
     return given
 

@@ -294,10 +294,23 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
 def _codes_of_frame(attribute: Attribute, values: Any) -> np.ndarray:
     """Codes [rows] of a column of a frame, which holds values; where one is missing its code, or else -1."""
     raw = attribute.coder.raw_codes([*values])
+    if attribute.bins is not None and attribute.numbers is None and _are_codes(attribute, values):
+        checks.warn(
+            f"The values of {attribute.name!r} in the frame look like codes, as model.sample gives them, and "
+            f"are read as values, such as {attribute.code_names()[0]!r}: give the mapping itself for codes."
+        )
     outside = int(((raw < 0) & (raw != MISSING)).sum())
     if outside:
         raise ValueError(f"{outside:,} values of {attribute.name!r} are not in its domain.")
     return np.where(raw == MISSING, attribute.size - 1 if attribute.missing else UNKNOWN, raw)
+
+
+def _are_codes(attribute: Attribute, values: Any) -> bool:
+    """Return whether values are whole numbers from 0 below the number of cells, and reach no second cell."""
+    found = np.asarray([*values])
+    if not found.size or found.dtype.kind not in "iu" or attribute.bins is None:
+        return False
+    return 0 <= found.min() < found.max() < min(attribute.size, attribute.bins[1])
 
 
 def _codes_of_values(attribute: Attribute, values: np.ndarray) -> np.ndarray:

@@ -412,9 +412,11 @@ def _ends_in(attribute: Attribute, pair: tuple[Value, Value]) -> list[int]:
         if attribute.bins is None or attribute.time is not None or not numbers_given:
             raise
         low, high, name = *pair, attribute.name
+        edges = ", ".join(f"{edge:g}" for edge in attribute.bins[:12])
         raise ValueError(
-            f"{name!r} has bins, and a range of it has bins or codes as its ends, both included. Write the "
-            f"condition as text, which every model, history and session takes: '{name}>={low},{name}<{high}'."
+            f"{name!r} has bins, and a range of it has bins or codes as its ends, both included. Write a "
+            f"condition as text, '{name}>={low},{name}<{high}', whose bounds are edges, {edges}; "
+            "release.query takes any."
         ) from error
 
 

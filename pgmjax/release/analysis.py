@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.migration import Named, of_class
+from pgmjax._internal.migration import Named, instead, of_class
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.population import Population, sentences_of
 from pgmjax.estimation.estimator import Estimator
@@ -216,6 +216,11 @@ class Answer(NamedTuple):
 class Analysed(Named):
     """Answers about the whole table, tables to analyse and estimates of a release, in memory or on disk."""
 
+    __getitem__ = instead(
+        "A release is asked, not indexed: write release.report(('age',)) for counts, release.mean('age'), or "
+        "release.model.marginal(('age',))."
+    )
+
     @abc.abstractmethod
     def analysis(self) -> Analysis:
         """Return the release as its draws see it; refused where no draws can be made."""
@@ -365,6 +370,7 @@ class _Watched:
         return self._model.marginal(clique, *more, **given)
 
     def answer(self, query: Any) -> Any:
+        query = query_text.asked(self._model.domain, query)
         self.asked.add(frozenset(query.clique))
         return self._model.answer(query)
 

@@ -82,6 +82,10 @@ class MeanQuery:
     """
 
     def __init__(self, domain: Domain, name: str, by: Any = (), where: str | None = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"name must be one attribute, such as {domain.attributes[0]!r}: ask for each by itself."
+            )
         (self.name,) = as_clique(domain, (name,))
         by = (by,) if isinstance(by, str) else by
         self.by = as_clique(domain, by) if len(by) else ()

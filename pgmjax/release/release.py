@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, differing
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation, Unit
 from pgmjax.estimation.estimator import Estimator, Fit
@@ -49,16 +49,9 @@ def check_prior(earlier: Any, domain: Domain) -> None:
     own = "give its model" if hasattr(earlier, "model") else "give pgmjax.load(folder).model"
     checks.kind(earlier, GraphicalModel, "The prior must be a GraphicalModel", own)
     if earlier.domain != domain:
-        changed = [
-            name
-            for name in (*domain, *(name for name in earlier.domain if name not in domain))
-            if name not in earlier.domain
-            or name not in domain
-            or earlier.domain.attribute(name) != domain.attribute(name)
-        ]
         raise ValueError(
             "The earlier release has another domain, so it cannot be the prior. They differ in "
-            f"{', '.join(changed) or 'the order of their attributes'}. Use the domain of that release."
+            f"{differing(domain, earlier.domain)}. Use the domain of that release."
         )
 
 

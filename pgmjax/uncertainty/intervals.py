@@ -105,7 +105,10 @@ def error_bars(
     """
     model = fit.model if isinstance(fit, Fit) else fit
     if not isinstance(model, GraphicalModel):
-        then = ": give its model" if hasattr(fit, "model") else ""
+        of_another = (
+            ": regions and mixtures have none, and an Estimator without approximate=True fits such a model"
+        )
+        then = ": give its model" if isinstance(getattr(fit, "model", None), GraphicalModel) else of_another
         raise TypeError(f"error bars are of a Fit or a GraphicalModel, got {type(fit).__name__}{then}.")
     method = checks.choice("method", method, METHODS)
     normal_quantile(level)

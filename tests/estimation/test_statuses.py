@@ -1,8 +1,13 @@
 """Thirty random fits of `bench/statuses.py`: their statuses and gaps against an independent optimum."""
 
 import pathlib
+import warnings
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
+
+import pgmjax as pj
 
 BENCH = pathlib.Path(__file__).parent.parent.parent / "bench"
 
@@ -13,3 +18,53 @@ def test_status_and_gap_tell_the_truth(seed, monkeypatch):
     line = __import__("statuses").line_of(seed)
     told = {name: line[name] for name in ("false", "low", "high")}
     assert not any(told.values()), line
+
+
+CONTRADICTING = {
+    "an inverted mask": (
+        [pj.LinearMeasurement(("a",), [500.0, 300.0, 200.0], 5.0)],
+        [pj.StructuralZeros(("a",), [False, False, True])],
+        "or with the constraints.*or a mask of possible cells inverted",
+    ),
+    "two answers to one question": (
+        [pj.LinearMeasurement(("a",), v, 1.0) for v in ([100.0, 500.0, 400.0], [500.0, 100.0, 400.0])],
+        [],
+        r"do not go together: .*Is a stddev too small",
+    ),
+}
+
+
+@pytest.mark.parametrize("loss", ["l2", "l1"])
+@pytest.mark.parametrize("case", CONTRADICTING)
+def test_answers_that_no_table_explains_are_warned_of(case, loss):
+    noisy, constraints, said = CONTRADICTING[case]
+    with pytest.warns(UserWarning, match=said):
+        pj.Estimator(loss=loss).fit(pj.Domain({"a": 3}), noisy, constraints=constraints)
+
+
+def test_noise_alone_is_not_warned_of():
+    """45 tables of 2 to 30 cells, measured twice."""
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for size in (2, 5, 30):
+            for _ in range(15):
+                truth = rng.integers(20, 200, size)
+                noisy = [
+                    pj.LinearMeasurement(("a",), truth + rng.laplace(0, 5, size), 5 * 2**0.5) for _ in "12"
+                ]
+                pj.Estimator(max_steps=100).fit(pj.Domain({"a": size}), noisy)
+
+
+@pytest.mark.parametrize("oracle", ["host", "contraction"])
+def test_a_function_whose_optimum_is_uniform_is_minimised(oracle):
+    """There its gradient tells nothing of its curvature: a first step would be endless."""
+    domain = pj.Domain({"a": 4, "b": 2, "c": 3})
+    noisy = [
+        pj.LinearMeasurement(("a", "b"), [[91, 80], [122, 131], [104, 99], [-3, 21]], 8.0),
+        pj.LinearMeasurement(("b", "c"), [[160, 101, 52], [148, 110, 83]], 8.0),
+    ]
+    loss = pj.losses.Custom(lambda marginals: jnp.sum((marginals["a", "b"] - 100.0) ** 2) / 64)
+    fit = pj.Estimator(loss=loss, oracle=oracle).fit(domain, noisy, total=700)
+    assert fit.status is pj.Status.CONVERGED and fit.loss == pytest.approx(8 * 12.5**2 / 64)
+    np.testing.assert_allclose(fit.model.marginal(("a", "b")), 87.5, rtol=1e-4)

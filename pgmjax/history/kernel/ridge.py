@@ -315,6 +315,12 @@ class CrossValidation:
     pca: KernelPCA
     folds: tuple[np.ndarray, ...]
 
+    def __post_init__(self) -> None:
+        if isinstance(self.folds, int):
+            raise TypeError(
+                f"folds are rows, got a number of them: write CrossValidation.k_fold(pca, {self.folds})."
+            )
+
     @classmethod
     def k_fold(cls, pca: KernelPCA, folds: int = 5, *, seed: int = 0) -> CrossValidation:
         """Return the validation that splits rows into k folds at random.

@@ -212,7 +212,7 @@ class MaxEntropy(Named):
             history: noisy answers.
             total: number of records (counts), public.
         """
-        checks.kind(history, History, "history must be a History", "write History(domain, measurements)")
+        history = as_history(history)
         problem = self._problem(history, checks.total(total))
         return dataclasses.replace(problem, plan=self.plan(history))
 
@@ -229,7 +229,7 @@ class MaxEntropy(Named):
             ValueError: the history has no answers, the total is not positive, the number of weights is wrong,
                 or the model does not fit in memory.
         """
-        checks.kind(history, History, "history must be a History", "write History(domain, measurements)")
+        history = as_history(history)
         problem = self._problem(history, checks.total(total))
         check_counts(history.domain, history.measurements[0], float(total))
         by_regions = self._by_regions(history)

@@ -140,7 +140,7 @@ def opened(
         TypeError, ValueError: see `Session.open`; nothing was charged.
         BudgetExceeded: the remaining budget is below the cap.
     """
-    checks.kind(data, Dataset, "data must be a pgmjax.Dataset")
+    checks.kind(data, Dataset, "data must be a pgmjax.Dataset", "write Dataset.from_frame(domain, frame)")
     if data.weighted:
         raise ValueError("a session counts records, and this table has weights: leave the weights out.")
     if cap > _LARGEST_CAP:

@@ -37,6 +37,7 @@ from pgmjax.privacy.private_table import PrivateTable, repeatable_choice
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
+from pgmjax.queries import text as query_text
 
 _NO_TABLE = (
     "the session was opened without its table, so that nothing can be measured (on the command line give "
@@ -261,6 +262,7 @@ class Session(Named):
         """
         if self._data is None or self._backend is None:
             raise ValueError(f"{_NO_TABLE}: use Session.open.")
+        query = query_text.asked(self.domain, query)
         check_measurable(query, self.domain)
         check_memory(self.domain, [query.clique])
         records = self._state.account.records

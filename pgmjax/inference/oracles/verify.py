@@ -36,6 +36,11 @@ def verify(oracle: type[Oracle]) -> None:
     Example:
         >>> verify(MessagePassing)
     """
+    if not (isinstance(oracle, type) and issubclass(oracle, Oracle)):
+        came = getattr(oracle, "__name__", type(oracle).__name__)
+        raise TypeError(
+            f"oracle must be a class of pgmjax.oracles.Oracle, such as MessagePassing, got {came}."
+        )
     require_registered(oracle, oracle.build(Structure(*_STRUCTURES["a chain"])))
     rng = random.generator(0)
     for name, parts in _STRUCTURES.items():
