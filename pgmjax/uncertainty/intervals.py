@@ -103,13 +103,7 @@ def error_bars(
         >>> bars[0].intervals.round(2).tolist()
         [[26.08, 33.92], [6.08, 13.92]]
     """
-    model = fit.model if isinstance(fit, Fit) else fit
-    if not isinstance(model, GraphicalModel):
-        of_another = (
-            ": regions and mixtures have none, and an Estimator without approximate=True fits such a model"
-        )
-        then = ": give its model" if isinstance(getattr(fit, "model", None), GraphicalModel) else of_another
-        raise TypeError(f"error bars are of a Fit or a GraphicalModel, got {type(fit).__name__}{then}.")
+    model = _model_of(fit)
     method = checks.choice("method", method, METHODS)
     normal_quantile(level)
     draws = checks.integer("draws", draws, low=2)
@@ -155,6 +149,18 @@ def error_bars(
     intervals = np.stack([values - halves, values + halves], axis=-1)
     sizes = tuple(query.num_rows(domain) for query in asked)
     return ErrorBars(values, stddevs, intervals, linear.determined, level, method, sizes, biases)
+
+
+def _model_of(fit: Any) -> GraphicalModel:
+    """Return the model of a fit, or the model itself; refuse what has no error bars."""
+    model = fit.model if isinstance(fit, Fit) else fit
+    if not isinstance(model, GraphicalModel):
+        of_another = (
+            ": regions and mixtures have none, and an Estimator without approximate=True fits such a model"
+        )
+        then = ": give its model" if isinstance(getattr(fit, "model", None), GraphicalModel) else of_another
+        raise TypeError(f"error bars are of a Fit or a GraphicalModel, got {type(fit).__name__}{then}.")
+    return model
 
 
 def _as_fitted(fit: Fit | GraphicalModel) -> Estimator:
