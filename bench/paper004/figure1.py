@@ -5,7 +5,8 @@
 epsilon 1 (delta 0.001 for DualQuery), replace-one, five draws of the noise, errors on the workload as
 bench/paper004/workload.py defines them; bench/paper004/mechanisms.py says what the arms are. A run that was
 stopped goes on where it was; a plot follows (--plot: alone). AIM and MST are not in the paper's figure:
---mechanisms names them. --epsilons asks for others.
+--mechanisms names them. --epsilons asks for others. `--workloads 5 --tables titanic stroke` makes one trial
+on each of five draws of the triples, which the paper does not print (`paper004-workloads.jsonl`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from workload import TABLES
 def run(kept: harness.Results, cell: dict[str, Any], trials: int) -> None:
     """Make the trials of a table, mechanism and epsilon that there are none of yet."""
     for seed in kept.missing("seed", range(trials), **cell):
-        line = MECHANISMS[cell["mechanism"]](tables(cell["table"]), seed, cell["epsilon"])
+        table = tables(cell["table"], cell.get("workload", 0))
+        line = MECHANISMS[cell["mechanism"]](table, seed, cell["epsilon"])
         kept.add({**cell, **line})
         found = ", ".join(f"{arm} {figure(error)}" for arm, error in line["errors"].items())
         harness.say(f"{' '.join(map(str, cell.values()))} seed {seed}: {found} {line['seconds']}")
@@ -65,7 +67,19 @@ def main() -> None:
     options.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
     options.add_argument("--mechanisms", nargs="+", choices=list(MECHANISMS), default=list(PRINTED))
     options.add_argument("--epsilons", nargs="+", type=float, default=[1.0])
+    options.add_argument(
+        "--workloads", type=int, help="trials on so many draws of the triples, and no figure"
+    )
     chosen = options.parse_args()
+    if chosen.workloads is not None:
+        names = ("table", "mechanism", "epsilon", "workload", "seed")
+        kept = harness.Results("paper004-workloads", names, again=chosen.again)
+        for cell in itertools.product(
+            chosen.mechanisms, chosen.tables, chosen.epsilons, range(chosen.workloads)
+        ):
+            named = zip(("mechanism", "table", "epsilon", "workload"), cell, strict=True)
+            run(kept, dict(named), 1)
+        return
     kept = harness.Results("paper004-figure1", ("table", "mechanism", "epsilon", "seed"), again=chosen.again)
     runs = itertools.product(chosen.mechanisms, chosen.tables, chosen.epsilons)
     for mechanism, table, epsilon in [] if chosen.plot else runs:

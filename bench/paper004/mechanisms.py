@@ -41,11 +41,11 @@ ARMS: dict[str, dict[str, Any]] = {
 class Table:
     """A table with its workload and the true answers."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, workload_seed: int = 0):
         self.name = name
         self.domain, self.data = load(name)
         self.total = self.data.count()
-        self.workload = workload(name, self.domain, self.total)
+        self.workload = workload(name, self.domain, self.total, workload_seed)
 
     @functools.cached_property
     def exact(self) -> list:

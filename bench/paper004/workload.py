@@ -63,22 +63,23 @@ def load(name: str) -> tuple[pj.Domain, pj.Dataset]:
     return domain, pj.Dataset.read(folder / f"{name}.csv.gz", domain)
 
 
-def workload(name: str, domain: pj.Domain, most: int | None = None) -> pj.Workload:
+def workload(name: str, domain: pj.Domain, most: int | None = None, seed: int = 0) -> pj.Workload:
     """Return a table's workload: 62,876 queries on Adult.
 
     Args:
         name: of the table.
         domain: its attributes.
         most: the most queries of a triple, the number of records; Adult's are printed.
+        seed: of the draw of triples.
     """
     numeric = dict.fromkeys(NUMERIC[name], "prefix")
     if name == "adult":
         return pj.Workload.of_blocks(ADULT, numeric)
-    return random_triples(domain, numeric, most)
+    return random_triples(domain, numeric, most, seed=seed)
 
 
 def random_triples(
-    domain: pj.Domain, blocks: Mapping[str, str], most: int | None, number: int = 15
+    domain: pj.Domain, blocks: Mapping[str, str], most: int | None, number: int = 15, seed: int = 0
 ) -> pj.Workload:
     """Return distinct random triples with blocks, of at most so many queries each; no data are used."""
     triples = list(itertools.combinations(domain.attributes, 3))
@@ -88,7 +89,7 @@ def random_triples(
         for triple, used in zip(triples, asked, strict=True)
     ]
     able = [place for place, size in enumerate(sizes) if most is None or size <= most]
-    chosen = sorted(random.generator(0).choice(len(able), size=number, replace=False))
+    chosen = sorted(random.generator(seed).choice(len(able), size=number, replace=False))
     return pj.Workload([{"clique": triples[able[k]], "queries": asked[able[k]]} for k in chosen])
 
 
