@@ -22,6 +22,7 @@ from pgmjax.mechanisms.batch_aim import BatchAIM
 from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.run import Request, Run, Work, distribution_for
 from pgmjax.privacy.exact import split
+from pgmjax.privacy.measuring import PlannedMeasurement
 from pgmjax.queries import marginal
 from pgmjax.release.release import Release
 
@@ -140,6 +141,15 @@ class Auto(Mechanism):
             return Work.of_queries(request.domain, [entry.query for entry in request.workload.entries])
         mechanism, inner = plan.choosing
         return mechanism.work(request, inner)
+
+    def likely(self, request: Request, plan: AutoPlan) -> list[PlannedMeasurement]:
+        """Return all marginals, unless a model of them is too large; noise may still drown some."""
+        if plan.choosing is not None:
+            return []
+        entries = request.workload.entries
+        rest = dataclasses.replace(request, budget=self._rest(request))
+        weights = [Fraction(entry.weight) for entry in entries]
+        return rest._planned([entry.query for entry in entries], weights, self.backend)
 
     def _rest(self, request: Request) -> Any:
         """Return a budget of what is left for measuring, for plans only: nothing of it is ever spent."""

@@ -30,6 +30,7 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.left_out import CountLeftOut, count_left_out
+from pgmjax.privacy.measuring import PlannedMeasurement
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release.release import Release
 from pgmjax.release.run_folder import RunFolder
@@ -154,6 +155,10 @@ class Mechanism(PrivacyParameters):
     def work(self, request: Request, plan: Any) -> Work:
         """Return what a run does, as far as it is known beforehand. Default: it measures the workload."""
         return Work.of_queries(request.domain, [entry.query for entry in request.workload.entries])
+
+    def likely(self, request: Request, plan: Any) -> list[PlannedMeasurement]:
+        """Return what a run measures unless what it finds on the way forbids it; [] if that is open."""
+        return []
 
     def _rough(self) -> Mechanism:
         """Return the mechanism by whose forecast limits are compared: itself, unless planning is slow."""

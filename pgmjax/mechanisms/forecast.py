@@ -26,7 +26,7 @@ from pgmjax.inference.oracles import Plan
 from pgmjax.inference.plan.forecast import HOST_RATES, HostRates
 from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.base import Mechanism, options
-from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
+from pgmjax.mechanisms.measure_once import MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
 from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.queries.workload import KWay, Workload
@@ -99,10 +99,11 @@ class ReleaseForecast:
 
     Attributes:
         mechanism: its name.
-        tables: what it will measure; empty if the mechanism chooses that while it runs.
+        tables: what it will measure; empty if nobody knows that before it runs.
         stages: its stages in their order. Where a mechanism chooses, they are for the largest choice.
         records: the number of records that they are for.
         rates: where the rates of the forecast come from.
+        sure: whether it measures these tables; else it leaves those out that noise drowns.
     """
 
     mechanism: str
@@ -110,6 +111,7 @@ class ReleaseForecast:
     stages: tuple[Stage, ...]
     records: int
     rates: str
+    sure: bool = True
 
     @property
     def seconds(self) -> float:
@@ -145,7 +147,8 @@ class ReleaseForecast:
     def _measured(self, rows: int | None) -> Iterator[str]:
         counts = sum(table.cells for table in self.tables)
         number = f"{len(self.tables):,} table{'s' * (len(self.tables) != 1)}"
-        yield f"Will be measured: {number} of {counts:,} counts."
+        drowned = "" if self.sure else ", without those in which the noise drowns the counts"
+        yield f"Will be measured: {number} of {counts:,} counts{drowned}."
         for table in self.tables[:_SHOWN]:
             average = ""
             if rows is not None:
@@ -211,18 +214,20 @@ def forecast(
     given: dict[str, Any] = {"unit": unit, "max_weight": max_weight, "budget": budget}
     request = mechanism.request(domain, workload, estimator=estimator, **given)
     plan = mechanism.plan(request)
-    tables = _tables(mechanism, request, plan) if isinstance(mechanism, MeasureOnce) else ()
+    sure = isinstance(mechanism, MeasureOnce)
+    planned = (
+        request._planned(plan.queries, plan.weights, mechanism.backend)
+        if sure
+        else mechanism.likely(request, plan)
+    )
+    tables = tuple(
+        PlannedTable(each.query.clique, each.rows, float(np.asarray(each.distribution.stddev)))
+        for each in planned
+    )
     work = mechanism.work(request, plan)
     inference = estimator.plan(domain, work.fitted)
     stages = _stages(request, work, inference, records)
-    return ReleaseForecast(mechanism.name, tables, stages, records, inference.rates.source)
-
-
-def _tables(mechanism: Mechanism, request: Request, plan: MeasurementPlan) -> tuple[PlannedTable, ...]:
-    return tuple(
-        PlannedTable(each.query.clique, each.rows, float(np.asarray(each.distribution.stddev)))
-        for each in request._planned(plan.queries, plan.weights, mechanism.backend)
-    )
+    return ReleaseForecast(mechanism.name, tables, stages, records, inference.rates.source, sure)
 
 
 def _stages(request: Request, work: Work, inference: Plan, records: int) -> tuple[Stage, ...]:

@@ -33,6 +33,25 @@ def test_a_mechanism_that_chooses_says_so():
     assert not found.tables and "chooses what to measure while it runs" in next(iter(found.lines()))
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_what_auto_measures_where_noise_drowns_nothing_is_told_beforehand(relation):
+    mechanism = pj.mechanisms.Auto(1, relation, backend=pj.privacy.SeededBackend(0, insecure=True))
+    found = forecast(mechanism, DOMAIN, WORKLOAD)
+    assert "without those in which the noise drowns" in next(iter(found.lines()))
+    rng = np.random.default_rng(0)
+    columns = {name: rng.integers(0, DOMAIN[name], 100_000) for name in DOMAIN}
+    release = mechanism.run(pj.Dataset.from_columns(DOMAIN, columns), WORKLOAD, show_progress=False)
+    wide = [m for m in release.measurements if m.query != mechanism_count(release)]
+    measured = {frozenset(m.clique): float(m.row_stddevs()[0]) for m in wide}
+    assert {frozenset(t.clique): pytest.approx(t.stddev) for t in found.tables} == measured
+
+
+def mechanism_count(release):
+    """The query for the number of records, which comes first where it is private."""
+    first = release.measurements[0].query
+    return None if release.total_public else first
+
+
 def test_the_command_reads_and_spends_nothing(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_bytes(b"\xff not a table")
