@@ -20,7 +20,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation, Unit
-from pgmjax.discovery import Discovery, OpenTable
+from pgmjax.discovery import Discovery, NothingFound, OpenTable
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.forecast import RECORDS, UNSEEN, Recipe, ReleaseForecast, choose, forecast, with_limit
@@ -346,6 +346,8 @@ class Job:
             if not isinstance(error, Exception):
                 raise
             self.check()  # a library may have turned an interrupt into another error
+            if isinstance(error, NothingFound):  # the same answers give nothing again
+                raise
             kept, unseen = folder.folder.exists(), isinstance(error, run_folder.NotKept)
             if not (self.drawn or release is not None or isinstance(error, FitError)):
                 raise
@@ -465,19 +467,24 @@ def price(mechanism: Any) -> str:
     return f"epsilon = {as_text(mechanism.epsilon)}{delta}"
 
 
-def after_interrupt(out: pathlib.Path, *, resumable: bool = False) -> str:
+def after_interrupt(out: pathlib.Path, *, resumable: bool = False, drawn: bool = False) -> str:
     """Return a message on what an interrupt left.
 
     Args:
         out: where the release was to be.
         resumable: whether a ledger keeps the run's charge and answers.
+        drawn: whether noise was drawn, before which the run is charged.
     """
     partial = run_folder.partial_of(out)
     if (out / "release.json").is_file() and not partial.is_dir():
         return f"interrupted; the release is at {out}"
-    if partial.is_dir():
+    if run_folder.holds_answers(partial):
         return f"interrupted; the noisy answers are in {partial}. {_RESUME.format(partial, _ANSWERS)}"
-    return f"interrupted; nothing was written. {AGAIN}" if resumable else "interrupted; nothing was spent"
+    if not resumable:
+        return "interrupted; nothing was spent"
+    if drawn:
+        return f"interrupted; nothing was written. {AGAIN}"
+    return "interrupted before noise was drawn. Run the same command again: it is charged only once."
 
 
 def after_failure(error: Exception, mechanism: Any, out: pathlib.Path) -> str:

@@ -404,6 +404,10 @@ class _Parser(argparse.ArgumentParser):
             message = f"a command is missing: {' or '.join(below(self))}"
         if message.endswith("required: WHAT") and len(self.words) > 1:
             message = f"two of FILE, NAME and WHAT are given: {self.prog} FILE NAME {self.words[1]!r}"
+        if message.endswith("required: TABLE") and len(self.words) > 1 and os.path.exists(self.words[1]):
+            message = (
+                f"the account's name is missing before {self.words[1]}: {self.prog} FILE NAME {self.words[1]}"
+            )
         if message.endswith("required: DOMAIN") and files and len(self.words) == 1:
             message = f"the table is missing before {files[0]}: {self.prog} TABLE {files[0]}"
         if "arguments are required" in message and "--domain" in message and files:
@@ -567,6 +571,8 @@ def _instead_of_word(word: str, parser: argparse.ArgumentParser, given: Sequence
     known, command = _options(parser), parser.prog.partition(" ")[2]
     bare = re.sub(r"^\W+", "", word).partition("=")[0]
     meant = [f"--{bare}"] if f"--{bare}" in known else _close(bare, sorted(known)) if "=" in word else []
+    if meant and word.startswith(f" {meant[0]}"):
+        return f". There is a blank before {meant[0]}, as of a backslash within a line: take it away"
     if meant:
         return f". Did you mean {' or '.join(meant)}? An option begins with two hyphens"
     if "=" in given:

@@ -460,7 +460,8 @@ def _remedies(found: _Findings) -> list[str]:
             said += _for_out_of_range(found.attribute, outside)
         else:
             said.append(
-                f"use a larger size if codes begin at 0, `{{min: 1, max: {found.attribute.size}}}` if they "
+                "use `bins: [...]` if some are no whole numbers, a larger size if codes begin at 0, "
+                f"`{{min: 1, max: {found.attribute.size}}}` if they "
                 "begin at 1, and `labels: [...]` if these are no codes"
             )
     if found.missing:

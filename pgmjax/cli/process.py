@@ -21,6 +21,7 @@ from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _heard = False
+_waiting = False  # for the signal that is given again
 _AGAIN = 0.05  # seconds until a signal that has to wait is given again
 
 
@@ -33,8 +34,8 @@ def listening() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    global _heard
-    _heard = False
+    global _heard, _waiting
+    _heard = _waiting = False
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     mine = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
     for number in mine:
@@ -48,19 +49,27 @@ def listening() -> Iterator[None]:
 
 def check() -> None:
     """Raise KeyboardInterrupt if a signal arrived; a library callback may have dropped the exception."""
+    global _waiting
     if _heard and threading.current_thread() is threading.main_thread():
+        _waiting = False
         raise KeyboardInterrupt
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    global _heard
+    global _heard, _waiting
     _heard = True
-    if _must_wait(frame):
-        again = threading.Timer(_AGAIN, signal.pthread_kill, (threading.main_thread().ident, number))
-        again.daemon = True
-        again.start()
-        return
-    raise KeyboardInterrupt
+    _waiting = _must_wait(frame)
+    if not _waiting:
+        raise KeyboardInterrupt
+    again = threading.Timer(_AGAIN, _give_again, (number,))
+    again.daemon = True
+    again.start()
+
+
+def _give_again(number: int) -> None:
+    """Give a signal again, unless `check` has raised it by now."""
+    if _waiting:
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 
 def _must_wait(frame: FrameType | None) -> bool:

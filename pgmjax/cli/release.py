@@ -222,6 +222,8 @@ def _dry_run(arguments: argparse.Namespace) -> None:
         alone = " A dry run reads only the names of the columns: a file with that one line is enough."
         raise ValueError(files.absent("table", arguments.table) + alone)
     job = _job(arguments)
+    if not arguments.demo:
+        _check_columns(arguments)
     found = job.forecast(arguments.rows)
     left_out = [] if arguments.ledger else job.forecast_left_out()
     if job.count_left_out is not None and arguments.ledger:
@@ -235,6 +237,24 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     said += [] if population is None else population.sentences()
     said.append("No record was read and no budget was spent.")
     process.tell(arguments.json, {**found.to_dict(), **told}, said)
+
+
+def _check_columns(arguments: argparse.Namespace) -> None:
+    """Refuse a table whose header lacks a column of the domain; one of codes, or without a header, has none."""
+    if arguments.no_header or not pathlib.Path(arguments.table).is_file():
+        return
+    wanted = [*Draft.read(arguments.domain).columns]
+    try:
+        present = table_files.column_names(arguments.table, arguments.text_encoding, wanted)
+    except ValueError:  # a file of codes; what else is wrong with it the release says
+        return
+    lacking = [name for name in wanted if not places_of(name, present)]
+    if lacking:
+        named = ", ".join(map(repr, lacking[:3])) + ", ..." * (len(lacking) > 3)
+        meant = checks.did_you_mean(lacking[0], present) or " Capitals count."
+        raise ValueError(
+            f"{arguments.table} has no column named {named}: correct the name in the domain.{meant}"
+        )
 
 
 def _add_rows(arguments: argparse.Namespace) -> None:
@@ -305,7 +325,9 @@ def _tables(arguments: argparse.Namespace) -> None:
     m = checks.integer("--tables", arguments.tables, low=2)
     rows = None if arguments.rows is None else checks.integer("--rows", arguments.rows, low=1)
     saved = release_folder.opened(arguments.table)
-    place = pathlib.Path(arguments.table) / "tables"
+    place, number = pathlib.Path(arguments.table) / "tables", 2
+    while place.exists():
+        place, number = place.with_name(f"tables-{number}"), number + 1
     with files.reserve_folder(place) as folder:
         for number, (_, columns) in enumerate(saved.drawn_columns(m, rows=rows), start=1):
             parquet.write_table(arrow.table(columns), folder / f"{number}.parquet")
@@ -319,10 +341,11 @@ def _tables(arguments: argparse.Namespace) -> None:
 def _tell_drawn(
     arguments: argparse.Namespace, record: Any, told: dict[str, Any], said: Sequence[str]
 ) -> None:
-    """Print what was drawn from a release, and what that cost."""
+    """Print what was drawn from a release, which costs nothing, and what the release cost."""
     told |= {name: record[name] for name in ("secure", "spent", "inputs") if name in record}
     cost = report_text.cost(record) if "spent" in record else record["statement"]
-    process.tell(arguments.json, told, [] if arguments.quiet else [*said, cost])
+    once = cost.replace("Spent:", "Nothing was spent by this. The release cost", 1)
+    process.tell(arguments.json, told, [] if arguments.quiet else [*said, once])
 
 
 def escapes(arguments: argparse.Namespace, kind: str) -> bool:
@@ -381,11 +404,18 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     """Return the arguments of the command that began a folder, with the options of output given now."""
     stored = run_folder.command_in(pathlib.Path(arguments.resume))
     if stored is None:
+        whole = arguments.resume.rstrip("/").removesuffix(".partial")
+        beside = sorted(map(str, pathlib.Path(arguments.resume).absolute().parent.glob("*.partial")))
         process.refuse(
             (
+                not os.path.exists(arguments.resume) and os.path.isfile(os.path.join(whole, "release.json")),
+                f"There is no folder {arguments.resume}, for {whole} is complete: nothing of it is to be "
+                "resumed.",
+            ),
+            (
                 not os.path.exists(arguments.resume),
-                f"There is no folder {arguments.resume}. A run that left none has spent nothing: begin it "
-                "anew.",
+                f"There is no folder {arguments.resume}. Folders of interrupted runs that are there: "
+                f"{', '.join(beside) or 'none'}.",
             ),
             (
                 os.path.isfile(os.path.join(arguments.resume, "release.json")),

@@ -168,8 +168,9 @@ def _online_weights(arguments: argparse.Namespace) -> None:
                 _tell(opened, text, query, arguments.json)
             except IdempotencyConflict as error:
                 raise ValueError(
-                    "Under this --name other conditions were answered before: repeat them in their order, or "
-                    "give another --name."
+                    "Under this --name a run with other settings, such as --epsilon, or other conditions "
+                    "was begun: repeat them as they were and in their order, or give another --name. "
+                    "Nothing was charged."
                 ) from error
     if not opened.secure:
         process.say("The noise is repeatable: these answers protect nobody, use them for research only.")

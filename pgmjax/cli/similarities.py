@@ -46,15 +46,16 @@ def run(arguments: argparse.Namespace) -> None:
     )
     ratings = _read(arguments)
     low, high = value_range(arguments.measure, ratings.scale, ratings.shape[1])
-    noise = mechanism.noise_stddev(ratings) / math.sqrt(arguments.training_count)
-    most = (high - low) / 4  # with more noise not even whether similarities are large or small is learned
-    if seed is None and noise > most:
-        enough = float(mechanism.epsilon) * noise / most
+    each, width = mechanism.noise_stddev(ratings), high - low
+    mean = each / math.sqrt(arguments.training_count)
+    # with more noise neither whether similarities are large is learned, nor anything of one pair beyond that
+    worst = max(mean / (width / 4), each / (4 * width))
+    if seed is None and worst > 1:
         raise ValueError(
-            f"Even the mean of all {arguments.training_count} measured similarities would have noise of "
-            f"standard deviation {noise:.3g}, and similarities lie in {low:.3g} to {high:.3g}: nothing would "
-            f"be learned. It takes --epsilon {enough:.2g} or more, or more records or items. Nothing was "
-            "spent."
+            f"Each of {arguments.training_count} measured similarities would have noise of standard "
+            f"deviation {each:.3g}, their mean of {mean:.3g}, and similarities lie in {low:.3g} to "
+            f"{high:.3g}: nothing would be learned. It takes --epsilon "
+            f"{float(mechanism.epsilon) * worst:.2g} or more, or more records or items. Nothing was spent."
         )
     found = mechanism.run(ratings)
     predicted = zip(pairs.tolist(), found.predict(pairs).tolist(), strict=True)

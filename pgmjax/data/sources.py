@@ -229,7 +229,7 @@ class ScanTally:
         """Return what to do about records that have no code, of what would help all of them."""
         if rows_outside is not None:
             why = {
-                "clip": ": it is for whole numbers beyond the ends",
+                "clip": ": it is for numbers beyond the ends of bins and ranges",
                 "missing": ": it needs `missing: true` in the entry",
             }
             said = f'rows_outside "{rows_outside}" has no place for these{why.get(rows_outside, "")}.'

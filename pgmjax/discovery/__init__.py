@@ -2,12 +2,13 @@
 
 from pgmjax._internal import migration
 from pgmjax.data.draft import Draft
-from pgmjax.discovery.discover import Discovery, discover
+from pgmjax.discovery.discover import Discovery, NothingFound, discover
 from pgmjax.discovery.open_table import OpenTable
 
 __all__ = [
     "Discovery",
     "Draft",
+    "NothingFound",
     "OpenTable",
     "discover",
 ]

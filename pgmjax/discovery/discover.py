@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.checks import Error
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import outside_of_found
@@ -43,6 +44,10 @@ MOST_LABELS = 512
 _LARGEST_STEPS = 2.0**50
 _CALENDAR = {"day": (-719_162, 2_932_896), "second": (-719_162 * 86_400, 2_932_896 * 86_400)}
 """The first and the last day that a date can be, of the years 1 to 9999, from 1970-01-01 on."""
+
+
+class NothingFound(Error, ValueError):
+    """A search of the open columns found nothing that could be measured; its cost is spent."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -343,12 +348,14 @@ class _Search:
                 continue
             attributes[name] = column.attribute
             notes[name] = column.note
-        if not attributes:
-            raise ValueError(
-                "No column has values that enough records share, so that there is nothing to measure. What "
-                "discovery cost is spent: describe columns by hand, or spend more."
-            )
         budget = self._opened.budget
+        if not attributes:
+            raise NothingFound(
+                "No column has values that enough records share, so that there is nothing to measure. Of "
+                f"the budget only {budget.unit} {as_text(budget.spent)} is spent, for discovery. The same "
+                "run finds the same again: describe columns by hand, or begin another with a larger share "
+                "for discovery."
+            )
         kinds = [event.kind for event in budget.events]
         cost = {
             budget.unit: as_text(budget.spent),

@@ -433,6 +433,11 @@ def _check_names(table: Any, domain: Domain) -> None:
         f"{', '.join(_FIELDS[1:])}."
     )
     found, meant = _it_has(came, (*domain, *_FIELDS)), _meant(strange, _MEANT, came)
+    same = {name: checks.same_word(name, domain) for name in strange}
+    if capitals := [f"{own} for {name}" for name, own in same.items() if own]:
+        raise ValueError(
+            f"The file has {', '.join(strange)}. Did you mean {', '.join(capitals)}? Capitals count."
+        )
     if "variance" in strange:
         meant += " A stddev is the square root of a variance."
     labels = [name for name in strange for each in domain if name in domain.attribute(each).code_names()]

@@ -333,7 +333,7 @@ def of_the_release(table: Any) -> Iterator[None]:
     except ValueError as error:
         remedy = r"(?:, and needs one)?: correct the name in the domain|: none of the domain's"
         said = re.split(remedy, str(error))
-        told = f"{table} must be the table that the release was made of. {said[0].rstrip('.')}."
+        told = f"{table} must be the table that the release was made of. {said[0].rstrip('., ')}."
         raise ValueError(told) from None
 
 

@@ -494,6 +494,13 @@ def partial_of(out: pathlib.Path) -> pathlib.Path:
     return out.with_name(f"{name}.partial")
 
 
+def holds_answers(partial: pathlib.Path) -> bool:
+    """Return whether a run left answers in a folder."""
+    with contextlib.suppress(OSError):
+        return any((partial / _ANSWERS).glob("*.npy"))
+    return False
+
+
 def command_in(partial: pathlib.Path) -> dict[str, Any] | None:
     """Return what the run in a folder was asked for, under "asked" and "output"; None if it is not there."""
     try:

@@ -108,6 +108,8 @@ class SweepGrid:
         file = pathlib.Path(path)
         if not file.exists():
             raise FileNotFoundError(f"There is no grid file {file}.")
+        if file.is_dir():
+            raise ValueError(f"{file} is a folder, and a grid is a TOML file.")
         try:
             content = tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
             return _read(content, file.parent)
@@ -117,6 +119,11 @@ class SweepGrid:
             raise ValueError(
                 f"{file} is no grid, which lists tables, workloads and mechanisms in TOML: {error}.{quotes} "
                 "To compare mechanisms for one domain there is pgmjax mechanisms compare."
+            ) from error
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{file} is no grid, which lists tables, workloads and mechanisms in TOML. If it holds the "
+                "results of a sweep, pgmjax bench report reads it."
             ) from error
         except (TypeError, ValueError) as error:
             raise ValueError(f"{file.name}: {error}") from error

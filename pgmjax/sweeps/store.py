@@ -105,7 +105,7 @@ class ResultFile:
                     f"{self.path} is open in another process: a sweep writes it alone. Wait for that run or "
                     "stop it (it resumes), or give this one a file of its own."
                 ) from error
-            if not any(word in str(error) for word in ("not a valid DuckDB", "in-memory")):
+            if not any(word in str(error) for word in ("not a valid DuckDB", "in-memory", "Is a directory")):
                 raise ValueError(f"{self.path} cannot be opened as a file of results: {error}") from error
             raise ValueError(
                 f"{self.path} cannot be opened as a file of results: give the .duckdb file that pgmjax bench "

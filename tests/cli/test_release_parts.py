@@ -206,6 +206,8 @@ def test_tables_to_analyse_are_drawn_from_a_finished_release(tmp_path, monkeypat
     found = [parquet.read_table(f"made/tables/{number}.parquet").to_pylist() for number in (1, 2, 3)]
     assert [len(table) for table in found] == [40] * 3 and found[0] != found[1]
     assert {row["a"] for row in found[0]} <= {"x", "y", "z"}
-    assert main(["release", "made", "--tables", "3"]) == 2
-    assert "exists" in capsys.readouterr().err
+    assert main(["release", "made", "--tables", "2", "--rows", "5"]) == 0  # beside the first ones
+    said = capsys.readouterr().out
+    assert "made/tables-2" in said and "Nothing was spent by this" in said
+    assert len([*pathlib.Path("made/tables").iterdir()]) == 3
     assert main(["query", "made", "a=x"]) == 0  # a release stays one with tables in it

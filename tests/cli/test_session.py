@@ -211,7 +211,7 @@ def test_online_weights_answer_as_in_python_and_again_for_free(replaced, small_d
     assert [one["value"] for one in again] == [one["value"] for one in told]
     assert spent(replaced, capsys) == "1"
     assert online(replaced, *asked[::-1], "--threshold", 1) == 2
-    assert "repeat them in their order, or give another --name" in capsys.readouterr().err
+    assert "repeat them as they were and in their order" in capsys.readouterr().err
     data = pj.Dataset.read(replaced / "t.csv", small_domain)
     with pj.privacy.Ledger.open(replaced / "b.ledger") as ledger:
         mechanism = pj.mechanisms.OnlineWeights(1, "replace-one", updates=2, threshold=1)

@@ -52,6 +52,20 @@ def mechanism_count(release):
     return None if release.total_public else first
 
 
+def test_a_dry_run_reads_the_names_of_the_columns(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d.json").write_text('{"a": 3, "b": 4}')
+    words = ["release", "t.csv", "--domain", "d.json", "--all-kway", "2", "--dry-run", "--epsilon", "1"]
+    words += ["--relation", "add-remove"]
+    for header, code in (("a,b", 0), ("A,b", 2), ("x,y", 2)):
+        (tmp_path / "t.csv").write_text(f"{header}\n")
+        assert main(words) == code
+    said = capsys.readouterr().err
+    assert "no column named 'a'" in said and "Did you mean 'A'" in said
+    (tmp_path / "t.csv").unlink()
+    assert main(words) == 2 and "a file with that one line is enough" in capsys.readouterr().err
+
+
 def test_the_command_reads_and_spends_nothing(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "t.csv").write_bytes(b"\xff not a table")

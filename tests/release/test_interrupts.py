@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import pgmjax as pj
+from pgmjax import job as jobs
 from pgmjax import mechanisms
 from pgmjax.cli import main
 from pgmjax.privacy.opendp import OpenDPBackend
@@ -384,3 +385,16 @@ def test_an_attempt_goes_on_with_the_run_that_was_begun_or_not_at_all():
     with pytest.raises(OtherRun, match="which is gone"):
         run_folder.UnfinishedRun(first).bind({"asked": "one thing"}, data)
     assert not first.folder.exists()
+
+
+def test_what_an_interrupt_left_is_what_is_there(tmp_path):
+    """Nothing is promised of answers that are not there, or of a charge that may not have been made."""
+    out = tmp_path / "o"
+    assert jobs.after_interrupt(out) == "interrupted; nothing was spent"
+    assert "it is charged only once" in jobs.after_interrupt(out, resumable=True)
+    assert "at no further cost" in jobs.after_interrupt(out, resumable=True, drawn=True)
+    answers = tmp_path / "o.partial" / "answers"
+    answers.mkdir(parents=True)
+    assert jobs.after_interrupt(out) == "interrupted; nothing was spent"
+    (answers / "1.npy").touch()
+    assert "continues from these answers" in jobs.after_interrupt(out)
