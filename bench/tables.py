@@ -126,6 +126,7 @@ BLOCKS = (
     Block(PAPERS[3], "sessions", paper003.sessions, ("paper003-sessions",)),
     Block(PAPERS[4], "figure-1", paper004.figure1, ("paper004-figure1",)),
     Block(PAPERS[4], "ratio", paper004.figure1_numbers, ("paper004-figure1",)),
+    Block(PAPERS[4], "workloads", paper004.figure1_workloads, ("paper004-workloads",)),
     Block(PAPERS[4], "all-mechanisms", paper004.figure1_ratios, ("paper004-figure1",)),
     Block(PAPERS[4], "regularisation", paper004.regularisation, ("paper004-regularisation",)),
     Block(PAPERS[4], "pull", paper004.regularisation_numbers, ("paper004-regularisation",)),

@@ -240,7 +240,7 @@ def _dry_run(arguments: argparse.Namespace) -> None:
 
 
 def _check_columns(arguments: argparse.Namespace) -> None:
-    """Refuse a table whose header lacks a column of the domain; one of codes, or without a header, has none."""
+    """Refuse a table whose header lacks a column of the domain; codes alone, or no header, have no names."""
     if arguments.no_header or not pathlib.Path(arguments.table).is_file():
         return
     wanted = [*Draft.read(arguments.domain).columns]
