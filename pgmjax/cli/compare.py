@@ -29,6 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
             delta=arguments.delta,
             relation=arguments.relation,
             records=arguments.records,
+            max_records=arguments.max_records,
             mechanisms=arguments.mechanisms,
             seeds=arguments.seeds,
             show_progress=show_progress(arguments),
@@ -43,9 +44,10 @@ def run(arguments: argparse.Namespace) -> None:
 def _lines(found: MechanismComparison) -> Iterator[str]:
     """Yield the table of errors and what is recommended."""
     settings = found.settings
+    whom = f", protecting units of {settings['max_records']} records" if "max_records" in settings else ""
     yield (
         f"Errors on simulated tables of {settings['records']:,} records, epsilon {settings['epsilon']}, "
-        f"delta {settings['delta']}, {settings['relation']}. Mean and standard deviation over seeds "
+        f"delta {settings['delta']}, {settings['relation']}{whom}. Mean and standard deviation over seeds "
         f"({settings['seeds']:,}); 0 is exact, 1 as wrong as answering 0."
     )
     rows = [("mechanism", *KINDS, "average", "seconds", "cells"), *map(_row, found.mechanisms)]

@@ -27,7 +27,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.data.relation import AnyRelation, Relation
+from pgmjax.data.relation import AnyRelation, Relation, Unit
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.aim import AIM
@@ -199,6 +199,7 @@ def compare(
     relation: AnyRelation,
     records: int,
     delta: Any = 0,
+    max_records: int | None = None,
     mechanisms: Sequence[str] | None = None,
     seeds: int = 2,
     show_progress: bool | None = None,
@@ -217,6 +218,7 @@ def compare(
         relation: the neighbouring relation.
         records: number of records if it is public, else a guess that does not come from the table.
         delta: 0 for pure differential privacy.
+        max_records: how many records of one unit count, each unit having so many; None to protect a record.
         mechanisms: their names. Default: all.
         seeds: number of seeds, 0, 1, ...
         show_progress: None shows a progress bar in terminals only, False never.
@@ -248,11 +250,14 @@ def compare(
     seeds = checks.integer("seeds", seeds, low=1)
     given: dict[str, Any] = {"epsilon": exact_epsilon(epsilon), "delta": exact_delta(delta)}
     given["relation"] = Relation.parse(relation)
+    most = None if max_records is None else checks.integer("max_records", max_records, low=1, high=records)
     settings: dict[str, Any] = {"epsilon": as_text(given["epsilon"]), "delta": as_text(given["delta"])}
     settings |= {"relation": given["relation"].value, "records": records, "seeds": seeds}
-    noise = _expected_noise(domain, workload, given)
+    settings |= {} if most is None else {"max_records": most}
+    noise = _expected_noise(domain, workload, given, most)
     alone = Workload([[name] for name in dict.fromkeys(itertools.chain(*workload.cliques))])
-    runs = {ONE_WAY: _Runs(Marginals, alone), **{name: _Runs(known[name], workload) for name in chosen}}
+    runs = {ONE_WAY: _Runs(Marginals, alone, most)}
+    runs |= {name: _Runs(known[name], workload, most) for name in chosen}
     product: dict[str, tuple[float, ...]] = dict.fromkeys(KINDS, ())
     noisy = dict.fromkeys(KINDS if noise else (), 0.0)
     refused: dict[str, str] = {}
@@ -285,6 +290,7 @@ class _Runs:
 
     mechanism: type[Mechanism]
     asked: Workload
+    max_records: int | None
     found: dict[str, list[float]] = dataclasses.field(default_factory=dict)
     seconds: list[float] = dataclasses.field(default_factory=list)
     cells: int = 0
@@ -298,7 +304,12 @@ class _Runs:
         start = time.perf_counter()
         backend = SeededBackend(seed, insecure=True)
         ready = self.mechanism(**given, estimator=Estimator(progress=False), backend=backend)
-        data = Dataset.from_columns(table.domain, table.columns)
+        columns, unit = dict(table.columns), None
+        if self.max_records is not None:
+            column = "".join(table.domain) + " unit"  # no attribute is called so
+            columns[column] = np.arange(len(next(iter(columns.values())))) // self.max_records
+            unit = Unit(column, self.max_records)
+        data = Dataset.from_columns(table.domain, columns, unit=unit)
         with warnings.catch_warnings(action="ignore"):  # of tables that are nobody's
             release = ready.run(data, self.asked, show_progress=False)
         own = self.asked is table.workload
@@ -315,9 +326,12 @@ class _Runs:
         return MechanismErrors(name, found, statistics.fmean(self.seconds), self.cells)
 
 
-def _expected_noise(domain: Domain, workload: Workload, given: Mapping[str, Any]) -> list[float]:
+def _expected_noise(
+    domain: Domain, workload: Workload, given: Mapping[str, Any], max_records: int | None
+) -> list[float]:
     """Return the exact mean absolute noise of an answer of each entry, or nothing if it is refused."""
-    request = Marginals(**given).request(domain, workload)
+    unit = None if max_records is None else Unit("unit", max_records)
+    request = Marginals(**given).request(domain, workload, unit=unit)
     queries = [entry.query for entry in workload.entries]
     with contextlib.suppress(ValueError):
         planned = request._planned(queries, [1] * len(queries), SeededBackend(0, insecure=True))

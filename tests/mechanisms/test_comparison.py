@@ -319,3 +319,15 @@ def test_check_ends_the_comparison_and_is_no_refusal(monkeypatch):
     monkeypatch.setattr(pj.mechanisms.MST, "run", dropped)
     with pytest.raises(KeyboardInterrupt):
         compare(mechanisms=["mst"], seeds=1, check=heard)
+
+
+def test_units_are_protected_as_by_that_much_less_epsilon():
+    """Four records of each unit have the noise of one at a quarter of epsilon."""
+    unit = compare(epsilon=4, max_records=4, mechanisms=["marginals"], seeds=3)
+    alone = compare(epsilon=1, mechanisms=["marginals"], seeds=3)
+    assert unit.settings["max_records"] == 4 and "max_records" not in alone.settings
+    assert unit.noisy_counts == pytest.approx(alone.noisy_counts)
+    assert unit.mechanisms[0].average == pytest.approx(alone.mechanisms[0].average, rel=0.2)
+    assert (
+        unit.mechanisms[0].average > 1.5 * compare(epsilon=4, mechanisms=["marginals"]).mechanisms[0].average
+    )

@@ -36,6 +36,13 @@ MECHANISMS = Command(
                     "table",
                 ),
                 option(
+                    "--max-records",
+                    type=int,
+                    metavar="K",
+                    help="how many records of a person or another unit count, if units are protected "
+                    "(default: a record is)",
+                ),
+                option(
                     "--mechanisms",
                     nargs="+",
                     choices=NAMES,
