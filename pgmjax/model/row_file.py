@@ -143,7 +143,10 @@ def _writer(path: pathlib.Path, suffix: str, columns: Sequence[_Column], metadat
     arrow = checks.optional("pyarrow", extra="tables")
     schema = arrow.schema([(c.name, c.array(np.zeros(0, np.int64)).type) for c in columns])
     if suffix == ".csv":
-        return checks.optional("pyarrow.csv", extra="tables").CSVWriter(path, schema)
+        csv = checks.optional("pyarrow.csv", extra="tables")
+        # where commas are decimal points, tables and spreadsheets part fields by semicolons
+        delimiter = ";" if any(column.has_decimal_commas for column in columns) else ","
+        return csv.CSVWriter(path, schema, write_options=csv.WriteOptions(delimiter=delimiter))
     parquet = checks.optional("pyarrow.parquet", extra="tables")
     return parquet.ParquetWriter(path, schema.with_metadata(dict(metadata)), compression="zstd")
 
@@ -204,6 +207,7 @@ class _Column:
         self._missing = attribute.size - 1 if decode and attribute.missing else None
         self._plain = suffix == ".csv" or decode == VALUES
         regular = attribute.size - attribute.missing
+        self.has_decimal_commas = decode == VALUES and attribute.decimal == ","
         if decode == VALUES and attribute.bins is not None:
             self._generator = generator
         elif decode == VALUES:

@@ -113,6 +113,16 @@ def test_values_are_read_back_to_the_same_codes(raw_model, tmp_path, ending):
         assert (np.concatenate([batch[name] for batch in read]) == codes[name]).all(), name
 
 
+@pytest.mark.parametrize(("decimal", "parted"), [(",", ";"), (".", ",")])
+def test_fields_are_parted_by_semicolons_where_commas_are_decimal(tmp_path, decimal, parted):
+    domain = pj.Domain(
+        {"price": {"bins": [0, 1, 2], "decimal": decimal}, "town": {"labels": ["Łódź", "a,b"]}}
+    )
+    model = pj.GraphicalModel.from_potentials(domain, {}, total=50)
+    lines = model.sample_to(tmp_path / "r.csv", decode="values").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == f'"price"{parted}"town"' and all(line.count(decimal) for line in lines[1:])
+
+
 def test_values_in_memory_are_those_of_the_file(raw_model, tmp_path):
     path = raw_model.sample_to(tmp_path / "rows.parquet", seed=3, decode="values")
     columns = raw_model.sample(seed=3)
