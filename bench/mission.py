@@ -377,7 +377,7 @@ def rows() -> Iterator[System]:
     yield System(
         *("001", "similarities", similarities),
         *(
-            (f"{alike} --epsilon 2 --relation replace-one", "protecting all ratings"),
+            (f"{alike} --epsilon 2 --training-count 40 --relation replace-one", "protecting all ratings"),
             (notebook, "SimilarityMLDP"),
         ),
         ("docs/mechanisms/mldp.md#similarities-of-ratings", "pgmjax similarities"),

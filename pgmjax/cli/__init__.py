@@ -403,7 +403,9 @@ class _Parser(argparse.ArgumentParser):
         if message.endswith("required: COMMAND"):
             message = f"a command is missing: {' or '.join(below(self))}"
         if message.endswith("required: WHAT") and len(self.words) > 1:
-            message = f"two of FILE, NAME and WHAT are given: {self.prog} FILE NAME {self.words[1]!r}"
+            message = (
+                f"two of FILE, NAME and WHAT are given, and one is missing: {self.prog} FILE NAME 'WHAT'"
+            )
         if message.endswith("required: TABLE") and len(self.words) > 1 and os.path.exists(self.words[1]):
             message = (
                 f"the account's name is missing before {self.words[1]}: {self.prog} FILE NAME {self.words[1]}"

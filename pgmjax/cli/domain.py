@@ -34,7 +34,7 @@ from pgmjax.data.domain import Domain, infer
 from pgmjax.data.domain_file import write_file, yaml_text
 from pgmjax.data.draft import Draft
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
-from pgmjax.data.entry import json_schema
+from pgmjax.data.entry import OPEN, json_schema
 from pgmjax.data.relation import Unit, check_unit
 from pgmjax.data.value import key_of_written, places_of
 from pgmjax.discovery.open_table import open_entry
@@ -341,7 +341,10 @@ def _check(arguments: argparse.Namespace) -> None:
         are = checks.counted(len(lacking), "column of the domain is", "columns of the domain are")
         raise RuntimeError(f"{are} not in the table.")
     if not findings:
-        raise RuntimeError("The domain describes no column of the table, so nothing was checked.")
+        still = f" Every column still says {OPEN}: replace that, or release with --discover 0.1." * bool(
+            draft.open
+        )
+        raise RuntimeError(f"The domain describes no column of the table, so nothing was checked.{still}")
     print(f"All rows fit the domain in {'all ' * (len(findings) > 1)}{_columns(len(findings))}.")
 
 
@@ -503,6 +506,14 @@ def _for_unreadable(attribute: Attribute, texts: collections.Counter[str]) -> li
         said.append(f"{' or '.join(hows)} reads {_share(best, len(rest))}{tried}")
     if best < len(rest):
         what = "numbers" if attribute.time is None else "dates"
+        dated = (Notation(None, "day", form) for form in (None, *_DATES))
+        if attribute.time is None and any(
+            all(form.number(text) is not None for text in rest) for form in dated
+        ):
+            return [
+                *said,
+                "these texts are dates: write `{from: ..., to: ..., step: month}`, or `{dates: [...]}`",
+            ]
         said.append(
             f"the remaining texts are in no known form of {what}: correct the table, add texts that "
             "mean a missing value to `missing: [...]`, or describe the column by `labels` "

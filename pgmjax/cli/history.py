@@ -23,6 +23,7 @@ from pgmjax.cli.typed import of_file
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history.bayes.blue import BestLinearUnbiased
+from pgmjax.history.bayes.coordinates import NotEstimableError
 from pgmjax.history.bayes.inference import Claim, Verdict
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import History
@@ -98,6 +99,10 @@ def train(arguments: argparse.Namespace) -> None:
     encoding = as_encoding(arguments.encoding)
     for learner in learners:
         predictor.check_writable(learner, encoding)
+    if history.num_rows < 2:
+        raise ValueError(
+            "A model is trained on several answers, and the history has one: ask for more first."
+        )
     if len(history) <= _CHECKED:
         _check_agreement(history, None)
     settings: dict[str, Any] = {"encoding": encoding, "universe": arguments.universe, "seed": arguments.seed}
@@ -311,10 +316,22 @@ def _kernel_pca(history: History, asked: Sequence[Query], arguments: argparse.Na
         pca = KernelPCA.of(history, _prior(name, history), arguments.total)
     answers = pca.answer(asked, alpha)
     assert answers.stddevs is not None and answers.distances is not None and answers.estimable is not None
-    columns = {"stddev": answers.stddevs, "determined": answers.estimable}
+    values, stddevs = answers.values, answers.stddevs
+    biases = alpha * answers.distances if math.isfinite(alpha) else np.zeros(len(values))
+    facts, words = _told(alpha, error, name)
+    if error is not None and math.isfinite(alpha):
+        sure = pca.answer(asked, math.inf)  # estimable ones without bias
+        assert sure.stddevs is not None
+        # what others say of a query is worth less than it cross-validation says than the answers about itself
+        known = answers.estimable & (sure.stddevs**2 < error)
+        values, stddevs = np.where(known, sure.values, values), np.where(known, sure.stddevs, stddevs)
+        biases = np.where(known, 0.0, biases)
+        if known.any():
+            words += ("Answers that the history determines with less error than that are unbiased.",)
+    columns = {"stddev": stddevs, "determined": answers.estimable}
     if math.isfinite(alpha):
-        columns["bias"] = alpha * answers.distances
-    return _Found(answers.values, columns, *_told(alpha, error, name))
+        columns["bias"] = biases
+    return _Found(values, columns, facts, words)
 
 
 def _ridge(history: History, asked: Sequence[Query], arguments: argparse.Namespace) -> _Found:
@@ -422,7 +439,14 @@ def _maximum_entropy(history: History, asked: Sequence[Query], arguments: argpar
 def _best_linear(history: History, asked: Sequence[Query], arguments: argparse.Namespace) -> _Found:
     blue, notes = _blue(history, arguments)
     rows = Rows.of(asked, history.domain)
-    blue.combination(rows, biased=arguments.biased)  # names what is not determined, of all queries
+    try:
+        blue.combination(rows, biased=arguments.biased)
+    except NotEstimableError as error:
+        raise ValueError(
+            f"{str(error).partition(' Ask for what')[0]} Nothing tells how their parts go together: leave "
+            "--method out, or take --method maximum-entropy, for an estimate. --biased gives the one of "
+            "least norm."
+        ) from error
     found = [blue.answer(rows.take([i]), biased=arguments.biased) for i in range(rows.num_rows)]
     columns: dict[str, Any] = {
         "stddev": np.array([each.stddev for each in found]),

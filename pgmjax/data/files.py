@@ -321,6 +321,7 @@ def open_files(
             such encoding.
     """
     file, kind = table_file(path, encoding)
+    _tell_depths(file)
     weights = None if weight_bound is None else weight_bound[0]
     names = list(domain) + ([weights] if weights is not None else [])
     if kind == ".npy":
@@ -412,6 +413,17 @@ def _read_csv(path: str, layout: CsvLayout, form: str) -> str:
         f"read_csv({_literal(path)}, columns={{{types}}}, auto_detect=false, "
         f"delim={_literal(layout.delimiter)}, quote='\"', escape='\"', {form})"
     )
+
+
+def _tell_depths(file: pathlib.Path) -> None:
+    """Warn of a folder whose files lie at several depths: some may be of other tables."""
+    parts = fingerprint.parts_of(file)
+    deep = max(parts, key=lambda part: len(part.parts))
+    if len({len(part.parts) for part in parts}) > 1:
+        checks.warn(
+            f"The folder {file} is read as one table of {len(parts):,} files, some of them in folders within "
+            f"it, such as {deep}: name the file, or the folder, if that is another table."
+        )
 
 
 def _files(file: pathlib.Path) -> str:

@@ -54,7 +54,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path]:
     Files and folders whose names start with "." or "_" are left out: there writers of Parquet keep their own.
 
     Raises:
-        ValueError: the folder has none.
+        ValueError: the folder has none, or holds a release.
     """
     if not path.is_dir():
         return [path]
@@ -62,6 +62,12 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path]:
         (part, part.relative_to(path).parts) for part in path.rglob("*") if part.suffix.lower() == ".parquet"
     ]
     parts = [part for part, names in inside if part.is_file() and not any(n[0] in "._" for n in names)]
+    releases = [part.parent for part in parts if (part.parent / "release.json").is_file()]
+    if releases:
+        raise ValueError(
+            f"The folder {path} holds a release, {releases[0]}, whose files are no parts of a table: name "
+            "the file, or the folder, that is the table."
+        )
     if not parts:
         raise ValueError(
             f"The folder {path} holds no .parquet file, and only these are read from a folder: name a file."

@@ -10,6 +10,7 @@ A forecast tells the noise of what is measured, and the time and memory of every
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -104,6 +105,8 @@ class ReleaseForecast:
         records: the number of records that they are for.
         rates: where the rates of the forecast come from.
         sure: whether it measures these tables; else it leaves those out that noise drowns.
+        least_noise: where no tables are known, the standard deviation of the noise of one that is measured
+            alone, with the whole budget; None if nobody knows.
     """
 
     mechanism: str
@@ -112,6 +115,7 @@ class ReleaseForecast:
     records: int
     rates: str
     sure: bool = True
+    least_noise: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -136,6 +140,11 @@ class ReleaseForecast:
                 f"{self.mechanism} chooses what to measure while it runs: its tables and their noise are "
                 "known only afterwards."
             )
+            if self.least_noise is not None:
+                yield (
+                    "Even one table alone, measured with the whole budget, would have noise of standard "
+                    f"deviation {self.least_noise:,.4g} in each count."
+                )
         asked = f"{self.records:,} records" + " (assumed: give the number with --rows if it is public)" * (
             rows is None
         )
@@ -227,7 +236,11 @@ def forecast(
     work = mechanism.work(request, plan)
     inference = estimator.plan(domain, work.fitted)
     stages = _stages(request, work, inference, records)
-    return ReleaseForecast(mechanism.name, tables, stages, records, inference.rates.source, sure)
+    least = None
+    if not tables:
+        with contextlib.suppress(ValueError):
+            least = float(request.noise(workload.cliques[:1], request.budget.cap).stddev)
+    return ReleaseForecast(mechanism.name, tables, stages, records, inference.rates.source, sure, least)
 
 
 def _stages(request: Request, work: Work, inference: Plan, records: int) -> tuple[Stage, ...]:

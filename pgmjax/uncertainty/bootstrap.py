@@ -166,9 +166,9 @@ def pooled_errors(
     if len(known) < GROUP:
         if refits.pulled and len(known):
             checks.warn(
-                f"The bootstrap gives no interval to {len(known)} answers of a fit that was pulled: it tells "
-                f"bias from noise over {GROUP} determined answers or more. Ask more of them at once, or take "
-                "method='linear'."
+                f"The bootstrap has no interval for {checks.counted(len(known), 'answer', 'answers')}: it "
+                f"tells bias from noise over {GROUP} determined ones or more. Ask more at once, or take the "
+                "method linear."
             )
         return PooledErrors(stddevs, biases, widths)
     unit, draws = linear.stddevs[known], len(refits.answers)

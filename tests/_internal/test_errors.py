@@ -40,7 +40,7 @@ def public_names(error):
 
 def test_an_error_has_the_base_a_built_in_kind_a_public_name_and_a_line_in_the_reference():
     errors = set(exceptions()) - {pgmjax.Error}
-    assert len(errors) == 23 and issubclass(pgmjax.Error, Exception)
+    assert len(errors) == 24 and issubclass(pgmjax.Error, Exception)
     for error in errors:
         assert issubclass(error, pgmjax.Error)
         kind = error.__bases__[1]

@@ -301,3 +301,22 @@ def test_answers_that_hardly_agree_are_told(folder, capsys):
             main(["history", "ask", str(folder / "h.csv"), "b=y", "--domain", str(folder / "ab.json")]) == 0
         )
         assert ("hardly agree: one is 7.0 standard deviations" in capsys.readouterr().err) is said
+
+
+def test_answers_that_say_more_of_themselves_than_others_are_unbiased(tmp_path, capsys):
+    """Two answers tell nothing of one another: shrinking them to a third with a small bias would be a lie."""
+    (tmp_path / "d.yaml").write_text("sex: {labels: [F, M], missing: '?'}\n")
+    (tmp_path / "s.csv").write_text("sex,value\nF,900\nM,905\n")
+    words = [
+        "history",
+        "ask",
+        str(tmp_path / "s.csv"),
+        "sex=M",
+        "sex=F",
+        "--domain",
+        str(tmp_path / "d.yaml"),
+    ]
+    assert main([*words, "--stddev", "5", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["answers"]
+    assert [each["estimate"] for each in told] == pytest.approx([905, 900])
+    assert [each["stddev"] for each in told] == pytest.approx([5, 5]) and told[0]["bias"] == 0

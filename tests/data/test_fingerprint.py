@@ -147,3 +147,13 @@ def test_columns_of_another_form(columns, error, said):
     with pytest.raises(error, match=said) as refused:
         fingerprint.of_columns(columns, KEY)
     assert "7" not in str(refused.value)
+
+
+def test_a_release_within_a_folder_is_no_part_of_its_table(tmp_path):
+    (tmp_path / "r").mkdir()
+    for place in (tmp_path / "a.parquet", tmp_path / "r" / "synthetic.parquet"):
+        place.write_bytes(b"PAR1")
+    assert len(fingerprint.parts_of(tmp_path)) == 2
+    (tmp_path / "r" / "release.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"holds a release, .*r, whose files are no parts of a table"):
+        fingerprint.parts_of(tmp_path)
