@@ -127,7 +127,7 @@ def test_a_class_of_the_users_own(capsys, tmp_path, monkeypatch, without_primiti
     assert "differ in result[0]: a private number got past the noise" in capsys.readouterr().out
     for name, said in (
         ("own_mechanisms:Bare", "lacks a text `name`"),
-        ("own_mechanisms:Other", "AttributeError: module 'own_mechanisms' has no attribute 'Other'"),
+        ("own_mechanisms:Other", "own_mechanisms has no 'Other': it has the classes"),
         ("no_such_module:Mine", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("own_mechanisms:", "or write module:Class"),
     ):
