@@ -408,7 +408,7 @@ def rows() -> Iterator[System]:
     respond = "respond age=34 sex=Female --domain people.yaml --groups age,sex --epsilon 2 --out one.json"
     collect = "collect one.json --domain people.yaml --out joined"
     yield System(
-        *("002", "respondents", respondents, (f"{respond}\n{collect}", "responses joined")),
+        *("002", "respondents", respondents, (f"{respond}\n{collect}", "joined in")),
         *((notebook, "pj.local.respond"), (f"{local}#answer-without-a-table", "pgmjax respond")),
     )
     for name, check, word, place in (
