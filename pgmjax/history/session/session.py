@@ -95,8 +95,11 @@ class Session(Named):
         data: Dataset | None,
         backend: NoiseBackend | None,
         choice: bytes | None = None,
+        *,
+        owns_ledger: bool = True,
     ) -> None:
         self._ledger = ledger
+        self._owns_ledger = owns_ledger
         self._log = log
         self._data = data
         self._backend = backend
@@ -148,7 +151,7 @@ class Session(Named):
         with _held(ledger) as opened_ledger:
             log, held, choice = opened(opened_ledger, data, *asked)
             choice = choice if source.seed is None else repeatable_choice(source.seed)
-            return cls(opened_ledger, log, held, source, choice)
+            return cls(opened_ledger, log, held, source, choice, owns_ledger=opened_ledger is not ledger)
 
     @classmethod
     def read(
@@ -165,7 +168,8 @@ class Session(Named):
             ValueError: there is no session of that name, or several.
         """
         with _held(ledger) as opened_ledger:
-            return cls(opened_ledger, granted(opened_ledger, name, account), None, None)
+            log = granted(opened_ledger, name, account)
+            return cls(opened_ledger, log, None, None, owns_ledger=opened_ledger is not ledger)
 
     @property
     def domain(self) -> Domain:
@@ -321,8 +325,9 @@ class Session(Named):
             self._refresh()
 
     def close(self) -> None:
-        """Close the ledger. Nothing is lost if this is never called."""
-        self._ledger.close()
+        """Close the ledger, if it was given as a path. Nothing is lost if this is never called."""
+        if self._owns_ledger:
+            self._ledger.close()
 
     def __enter__(self) -> Session:
         return self

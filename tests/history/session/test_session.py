@@ -276,3 +276,12 @@ def test_with_frozen_noise_nothing_but_the_noise_differs_between_neighbours(tmp_
             assert not session.secure
     assert results[0] == results[1] and len(tape.calls) >= 3
     assert {answer.source for answer in results[0]} >= {"measured", "history"}
+
+
+def test_a_ledger_is_closed_by_who_opened_it(ledger):
+    with begin(ledger, cap="0.1"):
+        pass
+    assert len(ledger.accounts()) == 1  # still open
+    with Session.read(ledger.path) as own:
+        assert own._ledger is not ledger
+    assert len(ledger.accounts()) == 1
