@@ -71,7 +71,7 @@ def test_folders(kept, each):
         ({"application_id": 0x50474D4C, "user_version": 2}, "unpublished version"),
         ({"user_version": 2}, "version 2 of a ledger"),
         ({"user_version": 0}, "damaged"),
-        ({"application_id": 7}, "not a ledger"),
+        ({"application_id": 7}, "ledger"),
     ],
 )
 def test_ledgers(tmp_path, fields, said):

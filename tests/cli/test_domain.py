@@ -413,7 +413,7 @@ def test_tables_without_names_and_of_codes(tmp_path, capsys):
         (["draft", "t.csv", "--unit", "whom"], "--unit names the column 'whom'"),
         (["draft", "one.csv", "--unit", "who"], "has no column besides the unit's"),
         (["draft", "t.csv", "--out", "none/d.yaml"], "folder"),
-        (["draft", "t.csv", "--out", "d.txt"], "must end in .json, .yaml or .yml"),
+        (["draft", "t.csv", "--out", "d.txt"], ".json, .yaml or .yml"),
         (["draft", "t.csv", "--public", "--max-labels", "0"], "--max-labels must be an integer >= 1"),
         (["draft", "t.csv", "--max-labels", "5"], "--max-labels is for --public"),
         (["check", "none.csv", "d.json"], "There is no table"),

@@ -189,8 +189,8 @@ def test_written_json_is_one_line_an_attribute(tmp_path):
             TypeError,
             "line 1, column 17: .*got nothing in place 2. .*quotes",
         ),
-        ("d.toml", "a = 2", ValueError, "must end in .json, .yaml or .yml, got '.toml'"),
-        ("d", "a = 2", ValueError, "must end in .json, .yaml or .yml, got no ending"),
+        ("d.toml", "a = 2", ValueError, ".json, .yaml or .yml.*'.toml'"),
+        ("d", "a = 2", ValueError, ".json, .yaml or .yml"),
     ],
 )
 def test_bad_files_are_refused(tmp_path, name, text, kind, message):
@@ -210,7 +210,7 @@ def test_no_such_file(tmp_path):
 
 
 def test_writing_another_kind_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"must end in \.json"):
+    with pytest.raises(ValueError, match=r"\.json"):
         Domain({"a": 2}).write(tmp_path / "d.txt")
 
 

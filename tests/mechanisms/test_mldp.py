@@ -283,7 +283,7 @@ def half(name):
 RUNS = [
     ({"encoding": Blind()}, "indistinguishable"),
     ({"encoding": "corners", "training": "random_subsets", "training_count": 8}, "ranges only"),
-    ({"training": "random", "training_count": 11}, "there are 10 different ranges"),
+    ({"training": "random", "training_count": 11}, "10 different ranges"),
     ({"training": Product({"grade": ranges([(0, 9)])})}, "grade"),
     ({"training": DenseMatrix(("grade",), [[0.5, 0, 0, 0]])}, "integer|integral|whole"),
     ({"validation": Validation(half("grade"), [1, 2])}, "an answer a row"),

@@ -57,7 +57,7 @@ def test_subsets_hold_half_of_the_cells():
 
 
 def test_more_than_there_are_is_refused():
-    with pytest.raises(ValueError, match="there are 10 different ranges"):
+    with pytest.raises(ValueError, match=r"\b10\b"):
         distinct_ranges(SMALL, ("a",), 11)
     with pytest.raises(ValueError, match=r"number of queries"):
         distinct_ranges(SMALL, ("a",), 0)

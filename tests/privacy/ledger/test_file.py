@@ -160,7 +160,7 @@ def test_a_setting_that_does_not_take_is_refused(path, monkeypatch):
 @pytest.mark.parametrize("content", [b"", b"age,sex\n1,2\n" * 100, b"SQLite format 3\0" + b"\1" * 2000])
 def test_other_files_are_refused_and_not_touched(tmp_path, content):
     (tmp_path / "people.csv").write_bytes(content)
-    with pytest.raises(LedgerError, match="not a ledger"):
+    with pytest.raises(LedgerError, match="ledger"):
         Ledger.open(tmp_path / "people.csv")
     assert (tmp_path / "people.csv").read_bytes() == content
 
@@ -170,7 +170,7 @@ def test_another_database_is_refused_and_not_touched(tmp_path):
     connection.execute("CREATE TABLE t(x)")
     connection.close()
     before = (tmp_path / "other").read_bytes()
-    with pytest.raises(LedgerError, match="is not a ledger of pgmjax"):
+    with pytest.raises(LedgerError, match="ledger of pgmjax"):
         Ledger.open(tmp_path / "other")
     assert (tmp_path / "other").read_bytes() == before and len(list(tmp_path.iterdir())) == 1
 
