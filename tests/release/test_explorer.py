@@ -102,7 +102,7 @@ def test_a_reader_clicks_through(made, tmp_path):
         assert reader.ask("document.querySelector('#x-sum').textContent").startswith("3 lines, in total")
         reader.choose("#x-second", "2")
         reader.choose("#x-filter", "")
-        assert reader.ask(rows)[0][3] == "not measured together: the model alone"
+        assert "the model alone" in reader.ask(rows)[0][3]
         assert (
             len(reader.ask(rows)) == 100 and reader.ask("document.querySelector('#x-more').click()") is None
         )
