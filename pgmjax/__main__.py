@@ -1,4 +1,4 @@
-"""`python -m pgmjax` is the command `pgmjax`."""
+"""The start of the command: `pgmjax`, and `python -m pgmjax` alike."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import sys
 def _interrupted(*_: object) -> None:
     """End at once: the command has not begun."""
     sys.stderr.write("pgmjax: interrupted; nothing was done\n")
-    os._exit(130)
+    os._exit(130)  # as `pgmjax.cli.INTERRUPTED`, which is not loaded yet
 
 
 def run() -> None:

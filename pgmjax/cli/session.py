@@ -169,8 +169,7 @@ def _online_weights(arguments: argparse.Namespace) -> None:
             except IdempotencyConflict as error:
                 raise ValueError(
                     "Under this --name a run with other settings, such as --epsilon, or other conditions "
-                    "was begun: repeat them as they were and in their order, or give another --name. "
-                    "Nothing was charged."
+                    "was begun: repeat them as they were and in their order, or give another --name."
                 ) from error
     if not opened.secure:
         process.say("The noise is repeatable: these answers protect nobody, use them for research only.")

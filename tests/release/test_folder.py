@@ -236,7 +236,7 @@ def test_bad_arguments_write_nothing(arguments, message, small_release, tmp_path
 
 def test_read_says_what_is_wrong(folder, tmp_path):
     good = json.loads((folder / "release.json").read_text())
-    with pytest.raises(ValueError, match="folder"):
+    with pytest.raises(ValueError, match=r"folder .*none"):
         release_folder.read(tmp_path / "none")
     with pytest.raises(ValueError, match=r"no release\.json"):
         release_folder.read(tmp_path)

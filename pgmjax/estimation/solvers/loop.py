@@ -29,7 +29,6 @@ from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
 THREADS_FROM = 0.1
 """Forecast seconds of a call of the host's oracle from which its products may use several threads."""
 
-
 # Up to this many cells NumPy evaluates points faster than XLA compiles the program for them.
 HOST_CELLS = 20_000_000
 

@@ -140,7 +140,7 @@ def plan(
         chosen = _cheapest(structure, limits, calls or DEFAULT_CALLS, compiled or calls is None, bounded)
     else:  # "auto" with a mesh: slices
         chosen = kind(Sliced if oracle == "auto" else oracle).within(structure, limits)
-        require_registered(type(chosen), chosen)
+        require_registered(chosen)
     unknown = oracle == "auto" and mesh is None and calls is None and not compiled
     begun = _beginning(chosen, limits) if unknown else None
     made = Plan(chosen, attributes, itemsize, copies, max_bytes, begun, calls)

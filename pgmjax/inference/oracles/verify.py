@@ -41,7 +41,7 @@ def verify(oracle: type[Oracle]) -> None:
         raise TypeError(
             f"oracle must be a class of pgmjax.oracles.Oracle, such as MessagePassing, got {came}."
         )
-    require_registered(oracle, oracle.build(Structure(*_STRUCTURES["a chain"])))
+    require_registered(oracle.build(Structure(*_STRUCTURES["a chain"])))
     rng = random.generator(0)
     for name, parts in _STRUCTURES.items():
         structure = Structure(*parts)
@@ -81,7 +81,7 @@ def _compare(found: tuple, wanted: tuple, where: str) -> None:
             raise ValueError(f"{said} {where} is off by {off:.3g} in float64.")
 
 
-def require_registered(kind: type[Oracle], made: Oracle) -> None:
+def require_registered(made: Oracle) -> None:
     """Refuse an oracle that cannot be an argument of a compiled program.
 
     Raises:
@@ -89,7 +89,7 @@ def require_registered(kind: type[Oracle], made: Oracle) -> None:
     """
     if not made.runs_on_host and any(leaf is made for leaf in jax.tree.leaves(made)):
         raise TypeError(
-            f"{kind.__name__} is not registered with JAX: write @functools.partial("
+            f"{type(made).__name__} is not registered with JAX: write @functools.partial("
             'jax.tree_util.register_dataclass, data_fields=[], meta_fields=["structure"]) above '
             "@dataclasses.dataclass (docs/own.md)."
         )
