@@ -19,7 +19,7 @@ import numpy as np
 
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
-from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, Parts, offsets
+from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, Parts, offsets, parts_of
 from pgmjax.inference.plan.structure import Structure, Variables
 
 OPERATIONS, KERNELS = 60, 10  # of a level, to compile and to launch on a GPU (counted)
@@ -246,15 +246,17 @@ class _Writer:
         """A clique's maps, counted from 0: of its cells, of the messages from both sides, of its matrix."""
         shared, private, carried = _pieces(clique, before, behind)
         both = set(before).intersection(behind)
-        entry, same = self._strides(shared), self._strides(sorted(both))
+        structure, strides = self.structure, self.structure.strides
+        entry, same = strides(shared), strides(sorted(both))
         once = {v: step for v, step in entry.items() if v not in both}
         parts = (
-            (*self._parts(shared, self._strides(clique)), *self._parts(private, self._strides(clique))),
-            (*self._parts(shared, self._strides(before)), *self._parts(carried, self._strides(before))),
-            (*self._parts(shared, self._strides(behind)), *self._parts(carried, self._strides(behind))),
-            (*self._parts(before, entry), *self._parts(behind, once)),
-            (*self._parts(before, same), *self._parts(behind, {})),
-            (*self._parts(before, {}), *self._parts(behind, same)),
+            parts_of(structure, (shared, private), strides(clique)),
+            parts_of(structure, (shared, carried), strides(before)),
+            parts_of(structure, (shared, carried), strides(behind)),
+            # the entries of the matrix; of variables in both frontiers, its two values must agree
+            (*parts_of(structure, [before], entry), *parts_of(structure, [behind], once)),
+            (*parts_of(structure, [before], same), *parts_of(structure, [behind], {})),
+            (*parts_of(structure, [before], {}), *parts_of(structure, [behind], same)),
         )
         if parts not in self.known:
             sizes = self.sizes
@@ -263,15 +265,3 @@ class _Writer:
             *found, matrix, left, right = map(offsets, parts, (*shapes, square, square, square))
             self.known[parts] = (*found, np.where(left == right, matrix, IMPOSSIBLE))
         return self.known[parts]
-
-    def _strides(self, variables: Sequence[int]) -> dict[int, int]:
-        """Stride of each variable in a row-major table."""
-        stride, step = {}, 1
-        for v in reversed(variables):
-            stride[v] = step
-            step *= self.structure.sizes[v]
-        return stride
-
-    def _parts(self, group: Sequence[int], stride: dict[int, int]) -> Parts:
-        """The (size, stride) of the variables of one axis; those without a stride change nothing."""
-        return (tuple((self.structure.sizes[v], stride.get(v, 0)) for v in group),)

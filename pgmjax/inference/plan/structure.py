@@ -57,6 +57,14 @@ class Structure:
         """Number of cells of a table over some variables: exact up to `MOST_CELLS`, which stands for more."""
         return min(math.prod(self.sizes[v] for v in variables), MOST_CELLS)
 
+    def strides(self, variables: Sequence[int], step: int = 1) -> dict[int, int]:
+        """Stride of each variable in a row-major table over them, if the last one's is `step`."""
+        found = {}
+        for v in reversed(variables):
+            found[v] = step
+            step *= self.sizes[v]
+        return found
+
     @functools.cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shape of each clique's table."""
