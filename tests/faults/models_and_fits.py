@@ -70,7 +70,7 @@ FAULTS = (
         "_tiles",
         old="jnp.pad(table, padding, constant_values=-jnp.inf)",
         new="jnp.pad(table, padding)",
-        tests=("tests/kernels/test_log_matmul_exp.py::test_the_exact_form_matches_the_sum_of_all_terms",),
+        tests=("tests/kernels/test_products.py::test_the_exact_form_matches_the_sum_of_all_terms",),
     ),
     Fault(
         "the clip limit of the fast product lets lost terms pass",
@@ -78,7 +78,7 @@ FAULTS = (
         "clip_limit",
         old="inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype) / float(numbers.eps)",
         new="inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype)",
-        tests=("tests/kernels/test_log_matmul_exp.py::test_the_guarded_form_matches_the_sum_of_all_terms",),
+        tests=("tests/kernels/test_products.py::test_the_clip_limit_bounds_what_underflow_loses",),
     ),
     Fault(
         "a contraction forgets the scale of all steps but the last",
@@ -405,7 +405,7 @@ FAULTS = (
             "tests/inference/oracles/test_host.py",
             "tests/inference/oracles/test_host_contraction.py",
             "tests/inference/oracles/test_choose.py",
-            "tests/kernels/test_log_matmul_exp.py",
+            "tests/kernels/test_products.py",
         ),
     ),
     Fault(

@@ -295,6 +295,5 @@ def _maximum(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None, None]:
 
 EXACT = Products(logsumexp, _exact, _exact_backward)
 # matrix products of finite tables: entries that underflow are upper bounds
-_FACTORED = functools.partial(fast_product.factored_forward, finite=True)
-FAST = Products(logsumexp, _FACTORED, fast_product.factored_backward)
+FAST = Products(logsumexp, fast_product.fast_forward, fast_product.fast_backward)
 MAXIMUM = Products(logmax, _maximum)  # only values of maxima are needed, so there is no backward pass

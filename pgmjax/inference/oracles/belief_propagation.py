@@ -208,14 +208,14 @@ def forecast(graph: RegionGraph) -> Forecast:
     edge_cells = sum(
         len(holders) * structure.cells(part) for part, holders in zip(graph.inner, graph.above, strict=True)
     )
-    sizes = sorted(((structure.cells(region), region) for region in graph.outer), reverse=True)
+    largest = structure.largest(graph.outer)
     return Forecast(
         method="belief propagation on a region graph",
-        largest=sizes[0][0] if sizes else 1,
-        inputs=sum(map(structure.cells, structure.cliques)),
+        largest=largest[0][1] if largest else 1,
+        inputs=structure.length,
         cells=4 * touched + 10 * edge_cells + 10 * graph.cells,
         work=SWEEPS * touched,
-        largest_tables=tuple((region, cells) for cells, region in sizes[:3]),
+        largest_tables=largest,
         operations=OPERATIONS,
         seconds=SWEEPS * touched * TOUCHED * device_rates().cell,
     )

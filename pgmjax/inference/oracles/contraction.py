@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -57,13 +57,13 @@ class Contraction(base.Oracle):
     name: ClassVar[str] = "contraction"
 
     @classmethod
-    def build(cls, structure: Structure, fast: bool = False) -> Contraction:
+    def build(cls, structure: Structure, fast: bool = False) -> Self:
         """Plan the path of a structure."""
         path = contraction.plan(structure)
         return cls(path, fast and bool(large(path)))
 
     @classmethod
-    def within(cls, structure: Structure, limits: base.Limits) -> Contraction:
+    def within(cls, structure: Structure, limits: base.Limits) -> Self:
         """Plan the path of a structure; large products are fast if potentials are finite."""
         path = contraction.plan(structure, calls=COMPILED * limits.calls)
         return cls(path, limits.finite and bool(large(path)))
@@ -81,8 +81,7 @@ class Contraction(base.Oracle):
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
         path, spent, cells = self.path, of_path(self.path), self.structure.cells
-        tables = {c: cells(c) for c in (*(s.kept for s in path.steps), *self.structure.cliques)}
-        largest = sorted(tables.items(), key=lambda entry: -entry[1])
+        largest = self.structure.largest([*(s.kept for s in path.steps), *self.structure.cliques])
         # the backward pass forms the unions of all steps except large products
         widest = max((cells(s.union) for n, s in enumerate(path.steps) if n not in large(path)), default=1)
         inputs = self.structure.length
@@ -92,7 +91,7 @@ class Contraction(base.Oracle):
             inputs=inputs,
             cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + SPARE,
             work=3 * path.work,
-            largest_tables=tuple(largest[:3]),
+            largest_tables=largest,
             operations=spent.operations,
             seconds=spent.seconds(exact=not self.fast),
         )
@@ -154,7 +153,7 @@ _large.defvjp(_large_forward, _large_backward)
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=[],
-    meta_fields=["path", "fast", "padded_length", "logarithms"],
+    meta_fields=["path", "fast", "padded_length"],
 )
 @dataclasses.dataclass(frozen=True)
 class HostContraction(Contraction):
@@ -162,23 +161,12 @@ class HostContraction(Contraction):
 
     Attributes:
         padded_length: length of a flat vector; None for the cells of all cliques.
-        logarithms: never set a small probability to 0, which takes several times as long.
     """
 
     padded_length: int | None = None
-    logarithms: bool = False
 
     name: ClassVar[str] = "host"
     runs_on_host: ClassVar[bool] = True
-
-    @classmethod
-    def build(cls, structure: Structure, fast: bool = False) -> HostContraction:
-        """Plan the path of a structure."""
-        return cls(Contraction.build(structure, fast).path)
-
-    def exact(self) -> HostContraction:
-        """The same oracle in logarithms throughout."""
-        return dataclasses.replace(self, logarithms=True)
 
     @property
     def length(self) -> int:
@@ -208,18 +196,12 @@ class HostContraction(Contraction):
         cells = structure.length + path.touched
         return {"step": scaled * (CALL + len(path.steps)), "cell": scaled * cells, "flop": 3 * path.work}
 
-    def infer_flat(self, potentials: Any) -> tuple[Any, Any]:
-        """Same as `infer`, for all tables in one vector [length]."""
-        if not isinstance(potentials, np.ndarray):
-            return super().infer_flat(potentials)
-        log_partition, found = self._infer_on_host(np.asarray(potentials[: super().length], np.float64))
-        return log_partition, np.pad(found, (0, self.length - len(found)))
-
     def infer_flat_with_error(self, potentials: Any) -> tuple[Any, Any, Any]:
-        """Same as `infer_flat`, with an error bound of 0 on the host."""
+        """Same as `infer_with_error`, for all tables in one vector [length]; the host makes no error."""
         if not isinstance(potentials, np.ndarray):
             return super().infer_flat_with_error(potentials)
-        return *self.infer_flat(potentials), np.zeros(())
+        log_partition, found = self._infer_on_host(np.asarray(potentials[: super().length], np.float64))
+        return log_partition, np.pad(found, (0, self.length - len(found))), np.zeros(())
 
     def maximum_flat(self, potentials: Any) -> Any:
         """Same as `maximum`, for all tables in one vector [length]."""
@@ -234,7 +216,7 @@ class HostContraction(Contraction):
         return float(log_partition), list(split(found.astype(dtype), self.structure.shapes))
 
     def _infer_on_host(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        made = None if self.logarithms else host_sweep.marginals(self.path, vector)
-        if made is None or made.error > np.finfo(np.float64).eps:
+        made = host_sweep.marginals(self.path, vector)
+        if made.error > np.finfo(np.float64).eps:
             made = host_sweep.log_marginals(self.path, vector)
         return np.asarray(made.log_partition), made.vector

@@ -101,19 +101,16 @@ class ChainPlan:
         matrix = sizes.states**2
         cells = sizes.cliques * sizes.shared * (sizes.private + sizes.carried)
         work = sizes.matrices * sizes.states * matrix + 4 * sizes.matrices * matrix + 2 * cells
-        largest = sorted(
-            ((variables, structure.cells(variables)) for variables in (*self.frontiers, *structure.cliques)),
-            key=lambda entry: -entry[1],
-        )
+        largest = structure.largest([*self.frontiers, *structure.cliques])
         return Forecast(
             method=f"{sizes.cliques:,} cliques in a row, {sizes.matrices:,} matrices of {sizes.states:,} "
             f"states multiplied in {sizes.levels} levels",
-            largest=max(matrix, largest[0][1] if largest else 1),
+            largest=max(matrix, largest[0][1]),
             inputs=structure.length,
             # products of all levels and the first map; maps, sums and beliefs of the cliques
             cells=3 * sizes.matrices * matrix + 4 * cells + sizes.length,
             work=work,
-            largest_tables=tuple(largest[:3]),
+            largest_tables=largest,
             operations=OPERATIONS * (sizes.levels + 1),
             seconds=2e-9 * work + 1e-5 * KERNELS * sizes.levels,
             kernels=KERNELS * sizes.levels + BESIDES,

@@ -494,21 +494,18 @@ class Arrangement:
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
         structure, sizes = self.structure, self.sizes
-        tables = sorted(
-            ((v, structure.cells(v)) for v in {tuple(sorted(node.variables)) for node in self.nodes}),
-            key=lambda entry: (-entry[1], entry[0]),
-        )
+        largest = structure.largest(sorted({tuple(sorted(node.variables)) for node in self.nodes}))
         inputs, by = structure.length, device_rates()
         maps = sizes.cells + sizes.length + sizes.steps * (sizes.fan_in * sizes.sent_down + sizes.sent_up)
         return Forecast(
             method=f"{sizes.steps} levels of {sum(sizes.widths)} nodes in {len(sizes.shapes)} shapes, "
             f"{sizes.cells:,} cells with padding",
-            largest=max((n for _, n in tables), default=1),
+            largest=largest[0][1] if largest else 1,
             inputs=inputs,
             # potentials, conditionals and beliefs of all nodes, and the maps
             cells=3 * sizes.cells + maps,
             work=2 * sizes.cells + inputs,
-            largest_tables=tuple(tables[:3]),
+            largest_tables=largest,
             operations=OPERATIONS * len(sizes.shapes),
             seconds=GATHERED * by.cell * (sizes.cells + inputs) + LAUNCHES * by.launch * sizes.steps,
             kernels=sizes.steps * (STEP_KERNELS + CLASS_KERNELS * len(sizes.shapes)),
@@ -602,7 +599,7 @@ class _Writer:
         # of variables that are on two axes, only equal values are possible
         doubled = [self._slot(n) for n in self.members[k] if n.groups[0] and n.groups[0] == n.groups[2]]
         apart = np.arange(shape[0])[:, None, None, None] != np.arange(shape[2])[:, None]
-        found[np.ix_(doubled, np.broadcast_to(apart, shape).reshape(-1))] = IMPOSSIBLE
+        found[np.ix_(np.array(doubled, int), np.broadcast_to(apart, shape).reshape(-1))] = IMPOSSIBLE
         return found.reshape(sizes.steps, sizes.widths[k], -1)
 
     def up(self, k: int) -> np.ndarray:
