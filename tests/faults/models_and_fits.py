@@ -60,8 +60,8 @@ FAULTS = (
         "slices start at their number and not at their first value",
         "pgmjax.inference.plan.slicing",
         "SlicedPath.starts",
-        old="part * width",
-        new="part",
+        old="range(0, self.structure.sizes[v], w)",
+        new="range(0, self.structure.sizes[v] // w)",
         tests=("tests/inference/oracles/test_sliced.py::test_slices_match_brute_force",),
     ),
     Fault(

@@ -151,8 +151,7 @@ class Sliced(base.Oracle):
 
     def _starts(self) -> np.ndarray:
         """First values of the sliced variables in each slice [slices, sliced variables]."""
-        starts = [self.plan.starts(i) for i in range(self.plan.slices)]
-        return np.asarray(starts, np.int32).reshape(self.plan.slices, len(self.plan.variables))
+        return np.array(self.plan.starts, np.int32)
 
 
 def _place(axes: tuple[tuple[int, int], ...], starts: jax.Array, dimensions: int) -> list[Any]:
