@@ -147,8 +147,8 @@ FAULTS = (
         "the host tree takes joint tables for conditional ones",
         "pgmjax.inference.oracles.host_tree",
         "HostTree._reduced",
-        old="self.calibration.given[n]",
-        new="self.calibration.table(n)",
+        old="summed(self.given[n], clique, kept)",
+        new="summed(self.table(n), clique, kept)",
         tests=("tests/inference/oracles/test_host.py::test_every_order_of_every_set",),
     ),
     Fault(
