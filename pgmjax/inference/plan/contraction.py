@@ -26,8 +26,7 @@ import numpy as np
 import opt_einsum
 
 from pgmjax.inference.plan import elimination, junction_tree
-from pgmjax.inference.plan.junction_tree import Elimination
-from pgmjax.inference.plan.path import ContractionPath, Merges, build
+from pgmjax.inference.plan.path import ContractionPath, Merges, build, by_elimination
 from pgmjax.inference.plan.structure import Structure, Variables
 
 QUICK_TABLES = 12
@@ -156,9 +155,7 @@ def _find(
         orders = tuple(junction_tree.eliminate(structure, rule, output) for rule in junction_tree.RULES)
     else:
         orders = elimination.found(structure, output, calls)
-    paths = [
-        build(structure, output, from_elimination(structure, e), f"{e.rule} elimination") for e in orders
-    ]
+    paths = [by_elimination(structure, output, e.order, f"{e.rule} elimination") for e in orders]
     best = min(paths, key=lambda path: weight(path, stored))
     if quick:
         return best.merges, best.method
@@ -166,33 +163,6 @@ def _find(
     if 2 < len(structure.cliques) <= OPT_EINSUM_TABLES:
         paths.append(build(structure, output, from_opt_einsum(structure, output), "opt_einsum"))
     return improved(paths, stored)
-
-
-def from_elimination(structure: Structure, elimination: Elimination) -> Merges:
-    """Merges of a bucket elimination: for each variable, its tables in pairs, small ones first."""
-    tables = {i: frozenset(c) for i, c in enumerate(structure.cliques)}
-    where: dict[int, set[int]] = {}
-    for i, members in tables.items():
-        for v in members:
-            where.setdefault(v, set()).add(i)
-    merges: Merges = []
-    count = len(structure.cliques)
-    for v in elimination.order:
-        bucket = sorted(where.get(v, ()), key=lambda i: (len(tables[i]), i))
-        while len(bucket) > 1:
-            left, right = bucket[0], bucket[1]
-            union = tables.pop(left) | tables.pop(right)
-            merges.append((left, right))
-            tables[count] = union
-            for u in union:
-                where[u] -= {left, right}
-                where[u].add(count)
-            bucket = [*bucket[2:], count]
-            count += 1
-        if bucket:
-            where.pop(v, None)
-            tables[bucket[0]] = tables[bucket[0]] - {v}
-    return merges
 
 
 def from_opt_einsum(structure: Structure, output: Variables) -> Merges:

@@ -174,8 +174,8 @@ def test_marginals_of_a_network_need_only_the_ancestors(wanted):
     host = network()
     logits = models.joint((NETWORK.sizes, NETWORK.cliques), list(host.tables))
     np.testing.assert_allclose(host.marginal(wanted), models.marginal(logits, wanted), atol=1e-14)
-    _, asked = host._asked(wanted)
-    used = {v for _, variables in asked for v in variables}
+    asked, _ = host._asked(wanted)
+    used = {v for clique in asked.cliques for v in clique}
     ancestors = {0: {0}, 1: {0, 1}, 2: {0, 1, 2}, 3: {0, 1, 2, 3}, 4: {0, 1, 2, 3, 4}}
     assert used == set().union(*(ancestors[v] for v in wanted))
 
