@@ -97,11 +97,11 @@ FAULTS = (
         tests=("tests/inference/oracles/test_host.py",),
     ),
     Fault(
-        "the levels' derivative drops the log-partition's part",
-        "pgmjax.inference.oracles.levels",
-        "_infer_backward",
-        old="weights[0] * marginals + turned",
-        new="turned",
+        "a derivative in forward mode drops the log-partition's part",
+        "pgmjax.inference.oracles.base",
+        "in_forward_mode",
+        old="weights[0] * own + change",
+        new="change",
         tests=(
             (
                 "tests/inference/oracles/test_contract.py::test_log_partition_and_marginals_differentiate"

@@ -16,7 +16,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import jax
@@ -203,6 +203,31 @@ def _all_finite(tables: Any) -> jax.Array:
 
 def _least(tables: Any, xp: Any) -> Any:
     return functools.reduce(xp.minimum, map(xp.min, tables))
+
+
+def in_forward_mode(infer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Take the derivative of marginals in forward mode, which stores nothing.
+
+    Reverse mode through a large product would store its whole union. The derivative is the Hessian of the
+    log-partition, which is symmetric, so both modes give the same.
+
+    Args:
+        infer: maps an oracle and potentials to the log-partition, the marginals, and any other results, which
+            are constant for derivatives.
+    """
+
+    def forward(oracle: Any, potentials: Any) -> tuple[Any, Any]:
+        found = infer(oracle, potentials)
+        return found, (oracle, potentials, found[1])
+
+    def backward(saved: Any, weights: Any) -> tuple[None, Any]:
+        oracle, potentials, marginals = saved
+        changes = jax.jvp(lambda given: infer(oracle.exact(), given)[1], (potentials,), (weights[1],))[1]
+        return None, jax.tree.map(lambda own, change: weights[0] * own + change, marginals, changes)
+
+    found = jax.custom_vjp(infer)
+    found.defvjp(forward, backward)
+    return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

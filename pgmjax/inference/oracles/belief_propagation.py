@@ -477,7 +477,7 @@ def upper_bound(maps: RegionMaps, outer: Vector, x: Vector, messages: Messages) 
     remainder of their messages, which should cancel.
 
     Args:
-        maps: index maps for counting numbers with `bounds`.
+        maps: index maps for counting numbers that sum conditional entropies.
         outer: log-potentials of the outer regions [length].
         x: log-beliefs; only used to see which cells are minus infinity [length].
         messages: log-messages, divided by the counting numbers of their outer regions.

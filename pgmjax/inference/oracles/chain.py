@@ -59,7 +59,7 @@ class Chain(Flat):
 
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
         if not self.sizes.cliques:
-            return jnp.full((), self.sizes.free, vector.dtype), vector
+            return jnp.full((), self.sizes.uncovered, vector.dtype), vector
         tables = potentials_at(vector, self.maps.cells)
         sums = logsumexp(tables, (2,))
         levels, middles, value = self._upwards(sums, exact_product.log_matmul_exp, logsumexp)
@@ -72,7 +72,7 @@ class Chain(Flat):
         if not self.sizes.cliques:
             return jnp.zeros((), vector.dtype)
         sums = logmax(potentials_at(vector, self.maps.cells), (2,))
-        return self._upwards(sums, exact_product.max_plus, logmax)[2] - self.sizes.free
+        return self._upwards(sums, exact_product.max_plus, logmax)[2] - self.sizes.uncovered
 
     def _ends(self, vector: jax.Array) -> jax.Array:
         return potentials_at(vector, self.maps.ends)[None]
@@ -88,7 +88,7 @@ class Chain(Flat):
             scales.append(scale)
         middle = _middle(levels[-1], self._ends(sums.reshape(-1)), reduce)
         whole = reduce(jnp.sum(middle, axis=1), (0, 1))
-        return levels, middle, whole + jnp.sum(jnp.concatenate(scales)) + self.sizes.free
+        return levels, middle, whole + jnp.sum(jnp.concatenate(scales)) + self.sizes.uncovered
 
 
 def _middle(matrices: jax.Array, messages: jax.Array, reduce: ops.Reduce) -> jax.Array:

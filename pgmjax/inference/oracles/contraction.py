@@ -32,11 +32,11 @@ from pgmjax.inference.plan.forecast import Forecast, readable_cells
 from pgmjax.inference.plan.path import ContractionPath, large, of_path
 from pgmjax.inference.plan.structure import Structure
 
-COMPILED = 0.1  # of the time of a call on the host, which the search for a path counts with
-SPARE = 4096  # cells of small buffers
-SOLVER = 11  # vectors of a solver on the host, in float64 even where float32 is asked for
-CALL = 5  # steps, whose time a call on the host takes beside its own, with a step of a solver
-SCALED = 2  # times as long a call on the host takes if the scales of tables are kept apart
+SEARCH_SHARE = 0.1  # of the time of a call on the host: that of a compiled one, for the search for a path
+BUFFER_CELLS = 4096  # cells of small buffers
+SOLVER_VECTORS = 11  # vectors of a solver on the host, in float64 even where float32 is asked for
+CALL_STEPS = 5  # steps, whose time a call on the host takes beside its own, with a step of a solver
+SCALED_SLOWDOWN = 2  # times as long a call on the host takes if the scales of tables are kept apart
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path", "fast"])
@@ -65,7 +65,7 @@ class Contraction(base.Oracle):
     @classmethod
     def within(cls, structure: Structure, limits: base.Limits) -> Self:
         """Plan the path of a structure; large products are fast if potentials are finite."""
-        path = contraction.plan(structure, calls=COMPILED * limits.calls)
+        path = contraction.plan(structure, calls=SEARCH_SHARE * limits.calls)
         return cls(path, limits.finite and bool(large(path)))
 
     def exact(self) -> Contraction:
@@ -89,7 +89,7 @@ class Contraction(base.Oracle):
             method=f"contraction ({path.method}), largest stored table {readable_cells(largest[0][1])} cells",
             largest=largest[0][1],
             inputs=inputs,
-            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + SPARE,
+            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + BUFFER_CELLS,
             work=3 * path.work,
             largest_tables=largest,
             operations=spent.operations,
@@ -113,7 +113,8 @@ class Contraction(base.Oracle):
         self, potentials: base.Potentials
     ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
         """Same as `infer`, with a bound on the probability misplaced by fast products."""
-        return (_large if large(self.path) else _swept)(self, tuple(potentials))
+        swept = _swept_in_forward_mode if large(self.path) else _swept
+        return swept(self, tuple(potentials))
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
@@ -129,25 +130,7 @@ def _swept(
     return jnp.asarray(forward.total), marginals, jnp.asarray(error_bound)
 
 
-# Reverse mode through a large product would store its whole union. The Hessian of the log-partition is
-# symmetric, so forward mode, which stores nothing, gives the same result.
-_large = jax.custom_vjp(_swept, nondiff_argnums=(0,))
-
-
-def _large_forward(oracle: Contraction, tables: tuple[jax.Array, ...]) -> Any:
-    result = _swept(oracle, tables)
-    return result, (tables, result[1])
-
-
-def _large_backward(oracle: Contraction, saved: Any, cotangents: Any) -> Any:
-    tables, marginals = saved
-    by_value, by_marginals, _ = cotangents
-    exact = oracle.exact()
-    changes = jax.jvp(lambda t: _swept(exact, t)[1], (tables,), (tuple(by_marginals),))[1]
-    return (tuple(by_value * m + change for m, change in zip(marginals, changes, strict=True)),)
-
-
-_large.defvjp(_large_forward, _large_backward)
+_swept_in_forward_mode = base.in_forward_mode(_swept)
 
 
 @functools.partial(
@@ -177,7 +160,8 @@ class HostContraction(Contraction):
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
         compiled = super().forecast
-        cells = 2 * compiled.cells + SOLVER * compiled.inputs  # twice as wide as those that are planned for
+        # twice as wide as those that are planned for
+        cells = 2 * compiled.cells + SOLVER_VECTORS * compiled.inputs
         return dataclasses.replace(compiled, cells=cells, operations=0, seconds=self.seconds)
 
     @property
@@ -192,9 +176,13 @@ class HostContraction(Contraction):
         path, structure = self.path, self.structure
         # by how many nats potentials differ, roughly
         nats = sum(math.log(structure.cells(clique)) for clique in structure.cliques)
-        scaled = SCALED if nats > host_sweep.RANGE else 1
+        scaled = SCALED_SLOWDOWN if nats > host_sweep.RANGE else 1
         cells = structure.length + path.touched
-        return {"step": scaled * (CALL + len(path.steps)), "cell": scaled * cells, "flop": 3 * path.work}
+        return {
+            "step": scaled * (CALL_STEPS + len(path.steps)),
+            "cell": scaled * cells,
+            "flop": 3 * path.work,
+        }
 
     def infer_flat_with_error(self, potentials: Any) -> tuple[Any, Any, Any]:
         """Same as `infer_with_error`, for all tables in one vector [length]; the host makes no error."""

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from pgmjax.inference.ops.tables import at, potentials_at
-from pgmjax.inference.oracles.base import Flat, registered
+from pgmjax.inference.oracles.base import Flat, in_forward_mode, registered
 from pgmjax.inference.plan import levels
 from pgmjax.inference.plan.levels import LevelMaps, LevelSizes
 
@@ -41,37 +41,19 @@ class Levels(Flat):
     layout: ClassVar[Any] = levels
 
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return _infer(self, vector)
+        found: tuple[jax.Array, jax.Array] = _both_sweeps(self, vector)
+        return found
 
     def _maximum(self, vector: jax.Array) -> jax.Array:
         return collect(self.sizes, self.maps, vector, _log_max)[1]
 
 
+@in_forward_mode
 def _both_sweeps(oracle: Levels, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
     maps = oracle.maps
     conditionals, log_partition = collect(oracle.sizes, maps, vector, _log_sum)
     beliefs = distribute(oracle.sizes, maps.down, conditionals)
     return log_partition, jnp.where(maps.out >= 0, _take(beliefs, maps.out), 0)
-
-
-@jax.custom_vjp
-def _infer(oracle: Levels, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return _both_sweeps(oracle, vector)
-
-
-def _infer_forward(oracle: Levels, vector: jax.Array) -> tuple[Any, Any]:
-    found = _both_sweeps(oracle, vector)
-    return found, (oracle, vector, found[1])
-
-
-def _infer_backward(kept: Any, weights: tuple[jax.Array, jax.Array]) -> tuple[None, jax.Array]:
-    """Derivative of the marginals in forward mode: it is the log-partition's Hessian, so it is symmetric."""
-    oracle, vector, marginals = kept
-    _, turned = jax.jvp(lambda v: _both_sweeps(oracle, v)[1], (vector,), (weights[1],))
-    return None, weights[0] * marginals + turned
-
-
-_infer.defvjp(_infer_forward, _infer_backward)
 
 
 def _take(tables: tuple[jax.Array, ...], positions: jax.Array) -> jax.Array:

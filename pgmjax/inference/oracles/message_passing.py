@@ -65,18 +65,16 @@ class MessagePassing(base.Oracle):
     ) -> tuple[list[jax.Array], list[jax.Array], jax.Array]:
         """Upward pass: each clique's table including its children's messages, messages, and log scale."""
         tree = self.tree
-        tables: list = [None] * len(tree.cliques)
+        scale = jnp.zeros((), potentials[0].dtype if potentials else None)
+        tables = [scale] * len(tree.cliques)  # a variable in no clique of the structure has no potential
 
         def put(i: int, table: jax.Array, variables: Variables) -> None:
-            part = ops.align(table, variables, tree.cliques[i])
-            tables[i] = part if tables[i] is None else tables[i] + part
+            tables[i] = tables[i] + ops.align(table, variables, tree.cliques[i])
 
         for table, variables, i in zip(potentials, self.structure.cliques, tree.home, strict=True):
             put(i, table, variables)
-        scale = jnp.zeros((), potentials[0].dtype) if potentials else jnp.zeros(())
         messages: list = [None] * len(tree.cliques)
         for i in reversed(range(len(tree.cliques))):
-            # every tree clique is a union of potentials and messages, so its table is full-sized
             shape = self.structure.shape(tree.cliques[i])
             tables[i] = jnp.broadcast_to(tables[i], shape)
             shared = len(tree.separator[i])

@@ -23,7 +23,7 @@ from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, Parts, offsets, pa
 from pgmjax.inference.plan.structure import Structure, Variables
 
 OPERATIONS, KERNELS = 60, 10  # of a level, to compile and to launch on a GPU (counted)
-BESIDES = 5  # kernels that are in no level
+OTHER_KERNELS = 5  # in no level
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ChainSizes:
         private: most states of the private variables of a clique.
         carried: most states of the variables of both its frontiers that a clique does not have.
         length: length of a flat vector.
-        free: log of the number of states of the variables in no clique.
+        uncovered: log of the number of states of the variables in no clique.
     """
 
     cliques: int
@@ -48,7 +48,7 @@ class ChainSizes:
     private: int
     carried: int
     length: int
-    free: float
+    uncovered: float
 
     @property
     def levels(self) -> int:
@@ -113,7 +113,7 @@ class ChainPlan:
             largest_tables=largest,
             operations=OPERATIONS * (sizes.levels + 1),
             seconds=2e-9 * work + 1e-5 * KERNELS * sizes.levels,
-            kernels=KERNELS * sizes.levels + BESIDES,
+            kernels=KERNELS * sizes.levels + OTHER_KERNELS,
         )
 
 
@@ -139,8 +139,8 @@ def arrange(structure: Structure) -> ChainPlan:
             "that overlap less."
         )
     used = set().union(*cliques)
-    free = sum(math.log(n) for v, n in enumerate(structure.sizes) if v not in used)
-    sizes = ChainSizes(len(order), matrices, states, shared, private, carried, structure.length, free)
+    uncovered = sum(math.log(n) for v, n in enumerate(structure.sizes) if v not in used)
+    sizes = ChainSizes(len(order), matrices, states, shared, private, carried, structure.length, uncovered)
     return ChainPlan(structure, order, frontiers, sizes)
 
 

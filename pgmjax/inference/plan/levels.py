@@ -53,6 +53,7 @@ Shape = tuple[int, int, int, int]
 Groups = tuple[Variables, Variables, Variables, Variables]
 
 MOST_CLASSES = 4
+MOST_SHAPES = 64  # all pairs of which are compared
 # The cost of an additional class per step, as the number of cells that could be computed in the same time,
 # and the relative amount of padding accepted to save a class.
 CELLS_A_STEP = 4000
@@ -256,15 +257,15 @@ def _add_up(nodes: list[Node], i: int, fan_in: int) -> None:
     nodes[i].children = [child for _, child in queue]
 
 
-def round_up(number: int, steps: int = 4) -> int:
-    """The smallest number of the form (steps + k) 2^j, 0 <= k < steps, that is not below `number`.
+def round_up(number: int) -> int:
+    """The smallest number of the form (4 + k) 2^j, 0 <= k < 4, that is not below `number`.
 
     Example:
         >>> [round_up(n) for n in (3, 9, 11, 100)]
         [3, 10, 12, 112]
     """
     unit = 1
-    while number > 2 * steps * unit:
+    while number > 8 * unit:
         unit *= 2
     return -(-number // unit) * unit
 
@@ -338,11 +339,11 @@ def _merge(counts: list[tuple[Shape, int]], depth: int) -> list[tuple[Shape, lis
 
 
 def _coarse(
-    shapes: np.ndarray, number: np.ndarray, members: list[list[Shape]], most: int = 64
+    shapes: np.ndarray, number: np.ndarray, members: list[list[Shape]]
 ) -> tuple[np.ndarray, np.ndarray, list[list[Shape]]]:
     """Join shapes with similar axes until there are few enough to compare all pairs."""
     octave = 0.5
-    while len(shapes) > most:
+    while len(shapes) > MOST_SHAPES:
         keys: dict[tuple[int, ...], list[int]] = {}
         for i, shape in enumerate(shapes):
             keys.setdefault(tuple(math.ceil(math.log2(s) / octave) for s in shape), []).append(i)
