@@ -95,7 +95,7 @@ def fresh() -> None:
 
 def work(model: Structure) -> float:
     """Weight of the products of a contraction."""
-    return contraction.weight(contraction.plan(model), contraction.WEIGHTS)
+    return contraction.weight(contraction.plan(model), contraction.STORED)
 
 
 def planning(model: Structure) -> float:
@@ -183,21 +183,20 @@ def _greedy(model: Structure, last: Any = (), calls: float = 1, longest: float =
     return tuple(junction_tree.eliminate(model, rule, last) for rule in junction_tree.RULES)
 
 
-def _best(paths: Any, weights: Any) -> Any:
-    best = min(paths, key=lambda path: contraction.weight(path, weights))
+def _best(paths: Any, stored: float) -> Any:
+    best = min(paths, key=lambda path: contraction.weight(path, stored))
     return best.merges, best.method
 
 
 def _by_opt_einsum(
-    tables: Any, outside: Any, sizes: Any, weights: Any, bound: float, max_pairs: int = 0
+    tables: Any, outside: Any, sizes: Any, stored: float, bound: float, max_pairs: int = 0
 ) -> Any:
-    """opt_einsum's dynamic programming by the same weights, in place of ours."""
-    find = opt_einsum.paths.DynamicProgramming(minimize=f"combo-{weights.stored:.0f}", cost_cap=bound)
+    """opt_einsum's dynamic programming by the same costs, in place of ours."""
+    find = opt_einsum.paths.DynamicProgramming(minimize=f"combo-{stored:.0f}", cost_cap=bound)
     used = frozenset().union(*tables)
-    merges = contraction._numbered(
-        find(list(tables), outside & used, {v: sizes[v] for v in used}), len(tables)
-    )
-    weight = contraction._Tree(tables, outside, sizes, merges, weights).total()
+    path = find(list(tables), outside & used, {v: sizes[v] for v in used})
+    merges = opt_einsum.paths.linear_to_ssa(path)
+    weight = contraction._Tree(tables, outside, sizes, merges, stored).total()
     return (weight, merges) if weight < bound else None
 
 
@@ -217,12 +216,12 @@ ROWS = (
     Row("exhaustive and local search over merges", "the best start", "work", work,
         off((contraction, "improved", _best)), ALL),
     Row("local search over merges", "exhaustive search alone", "work", work,
-        off((contraction, "_refined", lambda path, weights: path)), ALL),
+        off((contraction, "_refined", lambda path, stored: path)), ALL),
     Row("our exhaustive search: its plans", "opt_einsum's dynamic programming", "work", work, BY_DP, ALL),
     Row("our exhaustive search: its time", "opt_einsum's dynamic programming", "CPU s", planning, BY_DP,
         ("oracle-adult15-s0", "oracle-adult15-s1", "diagnosis-20x40-0")),
-    Row("slices by paths that store less", "paths by the usual weights", "forecast s", MUCH,
-        off((slicing, "_WEIGHTS", slicing._WEIGHTS[:1])), FITS),
+    Row("slices by paths that store less", "paths by the usual cost", "forecast s", MUCH,
+        off((slicing, "_STORED", slicing._STORED[:1])), FITS),
     Row("slices' path planned again", "the path of the whole", "forecast s", LITTLE,
         off((slicing._Search, "run", lambda self, whole: [
             self.widened(self.narrowed(self.sliced(whole, {})))])), (*FITS, "oracle-loops-150")),

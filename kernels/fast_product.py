@@ -21,8 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.kernels.where_needed import computed_if
-
 RAISED_BITS = {"float32": 30, "float64": 300}
 
 
@@ -67,13 +65,6 @@ def clip_limit(inner: int, dtype: np.dtype) -> float:
     return inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype) / float(numbers.eps)
 
 
-def clip_gap(inner: int, dtype: np.dtype) -> float:
-    """Return the distance below its row's and column's maxima at which an entry is clipped (nats)."""
-    numbers = np.finfo(dtype)
-    bits = raised_bits(dtype) - numbers.minexp - numbers.nmant
-    return bits * float(np.log(2)) - float(np.log(max(inner, 1)))
-
-
 def scaled(left: jax.Array, right: jax.Array) -> Scaled:
     """Gauge, shift and scale two log tables, and take their exponentials."""
     of_left, of_right = jnp.max(left, axis=1), jnp.max(right, axis=2)
@@ -90,35 +81,25 @@ def scaled(left: jax.Array, right: jax.Array) -> Scaled:
     )
 
 
-def fast_forward(left: jax.Array, right: jax.Array, finite: bool = False) -> tuple[jax.Array, jax.Array]:
+def fast_forward(left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array, ProductFactors]:
     """Log-sum-exp over k as one matrix product, with a mask of the entries it does not resolve.
 
     Args:
         left: log values [b, m, k].
         right: log values [b, k, n].
-        finite: True if no entry is minus infinity, which skips the check for structural zeros (a third of
-            the compile time).
 
     Returns:
-        Log values [b, m, n], and a boolean mask of the same shape. Unmasked entries are exact up to
-        rounding; those without any finite term are exactly minus infinity. A masked entry holds an upper
-        bound of its value, within a factor of two of the clip limit. So if the marginal weight on masked
-        entries computed from these values is negligible, the true weight is too.
+        Log values [b, m, n], a boolean mask of the same shape, and what `fast_backward` takes. Unmasked
+        entries are exact up to rounding. A masked entry holds an upper bound of its value, within a factor
+        of two of the clip limit, also where no term is finite. So if the marginal weight on masked entries
+        computed from these values is negligible, the true weight is too.
     """
-    return factored_forward(left, right, finite)[:2]
-
-
-def factored_forward(
-    left: jax.Array, right: jax.Array, finite: bool = False
-) -> tuple[jax.Array, jax.Array, ProductFactors]:
-    """Same as `fast_forward`, with what `factored_backward` takes."""
     tables = scaled(left, right)
     product = _product("bmk,bkn->bmn", tables.left, tables.right)
     dtype = left.dtype
     limit, bits = clip_limit(left.shape[2], dtype), raised_bits(dtype)
-    empty = jnp.zeros_like(product, bool) if finite else structural_zeros(left, right)
-    clipped = (product < limit) & ~empty
-    inverse = jnp.where(product < limit, 0, 1 / product)
+    clipped = product < limit
+    inverse = jnp.where(clipped, 0, 1 / product)
     product = jnp.where(clipped, 2 * limit, product)
     # two branches, so that the scale costs no digits near 1 or far below it
     large = product > 1
@@ -127,52 +108,26 @@ def factored_forward(
     out = log_product + (tables.row_top[:, :, None] + tables.column_top[:, None, :])
     # kept as they are: XLA would take the exponentials again where they are read
     factors = jax.lax.optimization_barrier(ProductFactors(tables.left, tables.right, inverse))
-    return jnp.where(empty, -jnp.inf, out), clipped, factors
+    return out, clipped, factors
 
 
-def fast_backward(
-    left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def fast_backward(factors: ProductFactors, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Sums of `weight * exp(left + right - out)` over n and over m as two matrix products.
 
     Args:
-        left: log values [b, m, k].
-        right: log values [b, k, n].
-        out: the forward result [b, m, n].
+        factors: of the forward product.
         weight: weights of the entries of `out` [b, m, n]. No row or column of absolute values may sum to more
             than about 1, since losses by underflow (below 1e-19 per entry in float32) are absolute.
 
     Returns:
-        The gradients with respect to left [b, m, k] and right [b, k, n]. Entries further below their maxima
-        than `clip_gap` contribute nothing.
+        The gradients with respect to left [b, m, k] and right [b, k, n]. Clipped entries contribute nothing.
     """
-    tables = scaled(left, right)
-    bits = raised_bits(left.dtype)
-    gap = tables.row_top[:, :, None] + tables.column_top[:, None, :] - out
-    root = jnp.exp(jnp.where(gap < clip_gap(left.shape[2], left.dtype) + 1, gap, -jnp.inf) / 2) * 0.5**bits
-    return factored_backward(ProductFactors(tables.left, tables.right, root * root), weight)
-
-
-def factored_backward(factors: ProductFactors, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Same as `fast_backward`, from the forward product's factors; clipped entries contribute nothing."""
     left, right, inverse = factors
     ratio = inverse * weight
     by_left = _product("bmn,bkn->bmk", ratio, right)
     by_right = _product("bmk,bmn->bkn", left, ratio)
     # where a factor underflowed the other side may be infinite
     return jnp.where(left == 0, 0, by_left * left), jnp.where(right == 0, 0, by_right * right)
-
-
-def structural_zeros(left: jax.Array, right: jax.Array) -> jax.Array:
-    """Entries [b, m, n] without a k at which both tables are finite; a product only if any is infinite."""
-
-    def count(tables: tuple[jax.Array, jax.Array]) -> jax.Array:
-        ones = [(table > -jnp.inf).astype(jnp.float32) for table in tables]
-        return _product("bmk,bkn->bmn", *ones) < 0.5
-
-    some = (jnp.min(left) == -jnp.inf) | (jnp.min(right) == -jnp.inf)
-    none = jnp.zeros((*left.shape[:2], right.shape[2]), bool)
-    return computed_if(some, count, (left, right), none)
 
 
 def _raised_exp(exponents: jax.Array) -> jax.Array:

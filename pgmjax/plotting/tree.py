@@ -130,7 +130,7 @@ def _largest(tree: JunctionTree) -> tuple[JunctionTree, list[int] | None]:
         separators.append(() if between else tree.separator[n])
         passed.append(between)
     cliques = tuple(tree.cliques[n] for n in nodes)
-    part = JunctionTree(tree.structure, cliques, tuple(parents), tuple(separators), (), tree.rule)
+    part = JunctionTree(tree.structure, cliques, tuple(parents), tuple(separators), ())
     return part, passed
 
 

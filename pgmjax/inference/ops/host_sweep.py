@@ -129,15 +129,13 @@ def _summed(step: _Step, parts: list[ScaledTable | np.ndarray]) -> ScaledTable |
         return step.turned(step.log_sum(read))
     scaled = [part for part in parts if isinstance(part, ScaledTable)]
     read = [each.read(part.table) for each, part in zip(places, scaled, strict=True)]
-    low, high = sum(part.low for part in scaled), sum(part.high for part in scaled)
-    scale = sum(part.scale for part in scaled)
-    found = ScaledTable(step.result(read), scale, low, high + math.log(step.terms))
+    found = _multiplied(step, scaled, read)
     if not found.table.any():
         return ScaledTable(step.turned(found.table), 0.0, 0.0, 0.0)
     if not found.within_range() or found.lost is not None:
         logs = [np.log(part.table) for part in scaled]
         read = [each.read(table) for each, table in zip(places, logs, strict=True)]
-        return step.turned(step.log_sum(read)) + scale
+        return step.turned(step.log_sum(read)) + sum(part.scale for part in scaled)
     return found.turned(step.turned)
 
 
@@ -214,6 +212,13 @@ class ScaledTable:
         return ScaledTable(turn(self.table), self.scale, self.low, self.high, lost)
 
 
+def _multiplied(step: _Step, parts: Sequence[ScaledTable], read: Sequence[np.ndarray]) -> ScaledTable:
+    """Return a step's result, over the operands' scales."""
+    low, high = sum(part.low for part in parts), sum(part.high for part in parts)
+    scale = sum(part.scale for part in parts)
+    return ScaledTable(step.result(read), scale, low, high + math.log(step.terms))
+
+
 class _Passes:
     """Both passes over tables of which every product stays within float64's range.
 
@@ -285,9 +290,7 @@ class _ScaledPasses(_Passes):
         for step in self.steps:
             parts = [self.tables[each.table] for each in step.operands]
             operands = [each.read(part.table) for each, part in zip(step.operands, parts, strict=True)]
-            low, high = sum(part.low for part in parts), sum(part.high for part in parts)
-            scale = sum(part.scale for part in parts)
-            found = ScaledTable(step.result(operands), scale, low, high + math.log(step.terms))
+            found = _multiplied(step, parts, operands)
             if not found.within_range():
                 return False
             self.read.append(operands)

@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax._internal import device
 from pgmjax.inference.ops.tables import Reduce, Table, align, join, potentials_at, recentred
-from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, offsets
+from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, offsets, parts_of
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step, large
 from pgmjax.kernels import exact_product, fast_product
 from pgmjax.kernels.log_sum_exp import ONE_PASS, largest_and_sum, logmax, logsumexp, lowest
@@ -213,10 +213,8 @@ def _places(path: ContractionPath, numbers: tuple[int, ...], used: tuple[int, ..
         block = np.full((2, *shape), NEUTRAL, np.int32)
         for side, i in enumerate(step.operands):
             own = path.variables(i)
-            stride = dict(zip(reversed(own), np.cumprod([1, *reversed(structure.shape(own))]), strict=False))
-            groups = (step.kept, step.union[len(step.kept) :])
-            parts = tuple(tuple((structure.sizes[v], int(stride.get(v, 0))) for v in g) for g in groups)
-            place = offsets(parts, shape).reshape(shape)
+            axes = (step.kept, step.union[len(step.kept) :])
+            place = offsets(parts_of(structure, axes, structure.strides(own)), shape).reshape(shape)
             block[side] = np.where(place >= 0, place + starts[i], IMPOSSIBLE)
         blocks.append(block)
     return np.concatenate(blocks, axis=1)
@@ -297,6 +295,5 @@ def _maximum(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None, None]:
 
 EXACT = Products(logsumexp, _exact, _exact_backward)
 # matrix products of finite tables: entries that underflow are upper bounds
-_FACTORED = functools.partial(fast_product.factored_forward, finite=True)
-FAST = Products(logsumexp, _FACTORED, fast_product.factored_backward)
+FAST = Products(logsumexp, fast_product.fast_forward, fast_product.fast_backward)
 MAXIMUM = Products(logmax, _maximum)  # only values of maxima are needed, so there is no backward pass

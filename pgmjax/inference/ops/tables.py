@@ -5,7 +5,6 @@ the device and are differentiable; their NumPy versions run on the host, in floa
 Minus infinity is an exact zero everywhere: it has zero gradient and never produces a NaN.
 
 Tables of several shapes can be stored in one vector, each in row-major order (`split`, `join`).
-`computed_if` and `held_back` avoid work on tables that is not needed, also under `vmap`.
 """
 
 from __future__ import annotations

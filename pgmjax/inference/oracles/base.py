@@ -16,8 +16,8 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -152,8 +152,7 @@ class Oracle(abc.ABC):
 
     def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Same as `infer`, for all tables in one vector [length], each in row-major order."""
-        log_partition, marginals = self.infer(split(potentials, self.structure.shapes))
-        return log_partition, join(marginals, self.length)
+        return self.infer_flat_with_error(potentials)[:2]
 
     def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Same as `infer_with_error`, for all tables in one vector [length]."""
@@ -206,16 +205,64 @@ def _least(tables: Any, xp: Any) -> Any:
     return functools.reduce(xp.minimum, map(xp.min, tables))
 
 
+def in_forward_mode(infer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Take the derivative of marginals in forward mode, which stores nothing.
+
+    Reverse mode through a large product would store its whole union. The derivative is the Hessian of the
+    log-partition, which is symmetric, so both modes give the same.
+
+    Args:
+        infer: maps an oracle and potentials to the log-partition, the marginals, and any other results, which
+            are constant for derivatives.
+    """
+
+    def forward(oracle: Any, potentials: Any) -> tuple[Any, Any]:
+        found = infer(oracle, potentials)
+        return found, (oracle, potentials, found[1])
+
+    def backward(saved: Any, weights: Any) -> tuple[None, Any]:
+        oracle, potentials, marginals = saved
+        changes = jax.jvp(lambda given: infer(oracle.exact(), given)[1], (potentials,), (weights[1],))[1]
+        return None, jax.tree.map(lambda own, change: weights[0] * own + change, marginals, changes)
+
+    found = jax.custom_vjp(infer)
+    found.defvjp(forward, backward)
+    return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Flat(Oracle):
     """An oracle on one vector; it is a pytree of its maps and sizes, without the plan.
 
+    Pass it to compiled functions as an argument, not as a constant.
+
     Attributes:
         sizes: the sizes that determine the compiled program (static), with the vector's `length`.
+        maps: the index maps.
         arrangement: the plan; None after a JAX transformation.
+        layout: the module that plans: its `arrange` and `index_maps`.
     """
 
     sizes: Any
-    arrangement: Any
+    maps: Any
+    arrangement: Any = None
+
+    layout: ClassVar[Any]
+
+    @classmethod
+    def build(cls, structure: Structure) -> Self:
+        """Plan the oracle of a structure.
+
+        Raises:
+            ValueError: too many cells to number with int32.
+        """
+        return cls.of(cls.layout.arrange(structure))
+
+    @classmethod
+    def of(cls, arrangement: Any) -> Self:
+        """The oracle of an existing plan."""
+        maps = jax.tree.map(jnp.asarray, cls.layout.index_maps(arrangement))
+        return cls(arrangement.sizes, maps, arrangement)
 
     @abc.abstractmethod
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -251,13 +298,9 @@ class Flat(Oracle):
         return int(self.sizes.length)
 
     @functools.partial(jit, compiler_options=None)
-    def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Same as `infer`, for all tables in one vector [length], each row-major; 0 in the padding."""
-        return self._infer(potentials)
-
     def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Same as `infer_flat`, with an error bound of 0."""
-        log_partition, marginals = self.infer_flat(potentials)
+        """Same as `infer_with_error`, for all tables in one vector [length]: 0 in the padding, no error."""
+        log_partition, marginals = self._infer(potentials)
         return log_partition, marginals, jnp.zeros((), log_partition.dtype)
 
     @functools.partial(jit, compiler_options=None)
@@ -282,6 +325,12 @@ class Flat(Oracle):
     def maximum(self, potentials: Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (MAP value, nats)."""
         return self.maximum_flat(join(potentials, self.length))
+
+
+def registered(kind: type[Flat]) -> type[Flat]:
+    """Register a class of oracles on one vector with JAX."""
+    fields = {"data_fields": ["maps"], "meta_fields": ["sizes"], "drop_fields": ["arrangement"]}
+    return jax.tree_util.register_dataclass(kind, **fields)
 
 
 @jit

@@ -26,7 +26,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +46,6 @@ SWEEPS, OPERATIONS = 50, 150
 TEMPERATURES, COOLING_SWEEPS = 12, 20
 SLOWEST = 0.05  # lower bound on the divisor of an inner belief's step, as a share of the weights around it
 
-Kind = TypeVar("Kind", bound="RegionOracle")
 Vector = Any  # a JAX array, or a NumPy index map
 Messages = tuple[jax.Array, ...]  # log-messages of each block [colours, edge cells]
 
@@ -101,9 +100,10 @@ class RegionOracle(base.Oracle):
     max_sweeps: Any = 1000
 
     bounds: ClassVar[bool]
+    _numbers: ClassVar[Any]  # the counting numbers of a region graph
 
     @classmethod
-    def build(cls: type[Kind], structure: Structure, inner: str = "intersections", **settings: Any) -> Kind:
+    def build(cls, structure: Structure, inner: str = "intersections", **settings: Any) -> Self:
         """Plan the region graph of a structure.
 
         Args:
@@ -114,10 +114,6 @@ class RegionOracle(base.Oracle):
         graph = region_graph(structure, inner)
         maps = index_maps(graph, cls._numbers(graph))
         return cls(maps, index_maps(graph, regions.cover(graph)), graph, **settings)
-
-    @staticmethod
-    @abc.abstractmethod
-    def _numbers(graph: RegionGraph) -> regions.CountingNumbers: ...
 
     @abc.abstractmethod
     def _value(self, outer: jax.Array, x: jax.Array, messages: Messages) -> jax.Array: ...
@@ -169,36 +165,28 @@ class RegionOracle(base.Oracle):
         """Further lines for a summary of its plan."""
         return (self._planned().summary(),)
 
+    @jit
     def propagate(self, potentials: base.Potentials) -> Beliefs:
         """Run belief propagation until the marginals agree or the sweeps run out."""
-        return _propagate(self, tuple(potentials))
+        maps, vector = self.maps, join(potentials)
+        outer = outer_tables(maps, vector)
+        weight = jnp.asarray(maps.weight, outer.dtype)[maps.table]
+        x = normalised(maps, outer / weight)
+        x, messages, residual, done = self.settle(x, no_messages(maps, outer.dtype))
+        beliefs = clique_marginals(maps, jnp.exp(normalised(maps, x)), len(vector))
+        marginals = split(beliefs, [table.shape for table in potentials])
+        return Beliefs(self._value(outer, x, messages), marginals, residual, done)
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Approximate log-partition (nats) and the pseudo-marginal of each clique (probabilities)."""
         found = self.propagate(potentials)
         return found.log_partition, found.marginals
 
+    @jit
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """An upper bound on the largest sum of potentials over all joint states (nats)."""
-        return _maximum(self.agreeing, tuple(potentials))
-
-
-@jit
-def _propagate(oracle: RegionOracle, potentials: tuple[jax.Array, ...]) -> Beliefs:
-    maps, vector = oracle.maps, join(potentials)
-    outer = outer_tables(maps, vector)
-    weight = jnp.asarray(maps.weight, outer.dtype)[maps.table]
-
-    x = normalised(maps, outer / weight)
-    x, messages, residual, done = oracle.settle(x, no_messages(maps, outer.dtype))
-    beliefs = clique_marginals(maps, jnp.exp(normalised(maps, x)), len(vector))
-    marginals = split(beliefs, [table.shape for table in potentials])
-    return Beliefs(oracle._value(outer, x, messages), marginals, residual, done)
-
-
-@jit
-def _maximum(maps: RegionMaps, potentials: tuple[jax.Array, ...]) -> jax.Array:
-    return assignment_bound(maps, outer_tables(maps, join(potentials)), TEMPERATURES, COOLING_SWEEPS)
+        outer = outer_tables(self.agreeing, join(potentials))
+        return assignment_bound(self.agreeing, outer, TEMPERATURES, COOLING_SWEEPS)
 
 
 def forecast(graph: RegionGraph) -> Forecast:
@@ -208,14 +196,14 @@ def forecast(graph: RegionGraph) -> Forecast:
     edge_cells = sum(
         len(holders) * structure.cells(part) for part, holders in zip(graph.inner, graph.above, strict=True)
     )
-    sizes = sorted(((structure.cells(region), region) for region in graph.outer), reverse=True)
+    largest = structure.largest(graph.outer)
     return Forecast(
         method="belief propagation on a region graph",
-        largest=sizes[0][0] if sizes else 1,
-        inputs=sum(map(structure.cells, structure.cliques)),
+        largest=largest[0][1] if largest else 1,
+        inputs=structure.length,
         cells=4 * touched + 10 * edge_cells + 10 * graph.cells,
         work=SWEEPS * touched,
-        largest_tables=tuple((region, cells) for cells, region in sizes[:3]),
+        largest_tables=largest,
         operations=OPERATIONS,
         seconds=SWEEPS * touched * TOUCHED * device_rates().cell,
     )
@@ -254,10 +242,7 @@ class LoopyBP(RegionOracle):
     """
 
     bounds: ClassVar[bool] = False
-
-    @staticmethod
-    def _numbers(graph: RegionGraph) -> regions.CountingNumbers:
-        return regions.one_per_attribute(graph)
+    _numbers = staticmethod(regions.one_per_attribute)
 
     def _value(self, outer: jax.Array, x: jax.Array, messages: Messages) -> jax.Array:
         return free_energy(self.maps, outer, x)
@@ -279,10 +264,7 @@ class ConvexBP(RegionOracle):
     """
 
     bounds: ClassVar[bool] = True
-
-    @staticmethod
-    def _numbers(graph: RegionGraph) -> regions.CountingNumbers:
-        return regions.trees(graph)
+    _numbers = staticmethod(regions.trees)
 
     def _value(self, outer: jax.Array, x: jax.Array, messages: Messages) -> jax.Array:
         return upper_bound(self.maps, outer, x, messages)
@@ -306,10 +288,7 @@ class CoverBP(RegionOracle):
     """
 
     bounds: ClassVar[bool] = True
-
-    @staticmethod
-    def _numbers(graph: RegionGraph) -> regions.CountingNumbers:
-        return regions.cover(graph)
+    _numbers = staticmethod(regions.cover)
 
     def _sweep(self, x: jax.Array, messages: Messages) -> tuple[jax.Array, Messages, jax.Array]:
         x, worst = agree(self.maps, x)
@@ -324,11 +303,6 @@ class CoverBP(RegionOracle):
 def segment_max(values: Vector, of: Vector, count: int) -> Vector:
     """Largest value of each segment; segment numbers must be in ascending order."""
     return jax.ops.segment_max(values, of, count, indices_are_sorted=True)
-
-
-def segment_sum(values: Vector, of: Vector, count: int) -> Vector:
-    """Sum of each segment; segment numbers may be in any order."""
-    return jax.ops.segment_sum(values, of, count)
 
 
 def segment_logsumexp(values: Vector, of: Vector, count: int) -> Vector:
@@ -393,14 +367,14 @@ def _put(x: Vector, cells: Vector, values: Vector) -> Vector:
 def _distance(row: Block, sizes: tuple[int, int, int], found: Vector, mean: Vector) -> jax.Array:
     """Largest L1 distance between an outer region's marginal and the mean over outer regions."""
     differences = jnp.where(row.weight > 0, jnp.abs(jnp.exp(found) - jnp.exp(mean)), 0)
-    return jnp.max(segment_sum(differences, row.edge, sizes[2]))
+    return jnp.max(jax.ops.segment_sum(differences, row.edge, sizes[2]))
 
 
 def _mean(row: Block, sizes: tuple[int, int, int], tables: Vector) -> tuple[Vector, Vector]:
     """Weighted sum of the tables of all edges of each inner region, and the sum of weights [inner cells]."""
     weight = row.weight.astype(tables.dtype)
-    total = segment_sum(jnp.where(weight > 0, weight * tables, 0), row.region, sizes[1])
-    return total, segment_sum(weight, row.region, sizes[1])
+    total = jax.ops.segment_sum(jnp.where(weight > 0, weight * tables, 0), row.region, sizes[1])
+    return total, jax.ops.segment_sum(weight, row.region, sizes[1])
 
 
 def agree(maps: RegionMaps, x: Vector) -> tuple[Vector, jax.Array]:
@@ -503,7 +477,7 @@ def upper_bound(maps: RegionMaps, outer: Vector, x: Vector, messages: Messages) 
     remainder of their messages, which should cancel.
 
     Args:
-        maps: index maps for counting numbers with `bounds`.
+        maps: index maps for counting numbers that sum conditional entropies.
         outer: log-potentials of the outer regions [length].
         x: log-beliefs; only used to see which cells are minus infinity [length].
         messages: log-messages, divided by the counting numbers of their outer regions.

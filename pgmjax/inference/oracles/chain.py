@@ -17,63 +17,30 @@ References:
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from pgmjax.inference import ops
 from pgmjax.inference.ops.tables import at, potentials_at
-from pgmjax.inference.oracles.base import Flat, Limits
-from pgmjax.inference.plan import chain as layout
+from pgmjax.inference.oracles.base import Flat, Limits, registered
+from pgmjax.inference.plan import chain
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels import exact_product
-from pgmjax.kernels.log_matmul_exp import log_matmul_exp
 from pgmjax.kernels.log_sum_exp import logmax, logsumexp, lowest
 
 Product = Callable[[jax.Array, jax.Array], jax.Array]
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["maps"],
-    meta_fields=["sizes"],
-    drop_fields=["arrangement"],
-)
-@dataclasses.dataclass(frozen=True, eq=False)
+@registered
 class Chain(Flat):
-    """The chain oracle; pass it to compiled functions as an argument, not as a constant.
-
-    Attributes:
-        sizes: the sizes that determine the compiled program (static).
-        maps: the index maps.
-        arrangement: the plan; None after a JAX transformation.
-    """
-
-    sizes: layout.ChainSizes
-    maps: layout.ChainMaps
-    arrangement: layout.ChainPlan | None = None
+    """The chain oracle."""
 
     name: ClassVar[str] = "chain"
-
-    @classmethod
-    def build(cls, structure: Structure) -> Chain:
-        """Put the cliques of a structure in a row.
-
-        Raises:
-            ModelTooLargeError: too many entries to number with int32.
-        """
-        return cls.of(layout.arrange(structure))
-
-    @classmethod
-    def of(cls, arrangement: layout.ChainPlan) -> Chain:
-        """The oracle of an existing plan."""
-        maps = jax.tree.map(jnp.asarray, layout.index_maps(arrangement))
-        return cls(arrangement.sizes, maps, arrangement)
+    layout: ClassVar[Any] = chain
 
     @classmethod
     def within(cls, structure: Structure, limits: Limits) -> Chain:
@@ -82,7 +49,7 @@ class Chain(Flat):
         Raises:
             ModelTooLargeError: they do not, so that their maps are not written.
         """
-        arrangement = layout.arrange(structure)
+        arrangement = chain.arrange(structure)
         if not limits.allow(arrangement.forecast):
             raise ModelTooLargeError(
                 f"{arrangement.forecast.method}: these do not fit in {limits.max_bytes:,} bytes. Use another "
@@ -92,10 +59,10 @@ class Chain(Flat):
 
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
         if not self.sizes.cliques:
-            return jnp.full((), self.sizes.free, vector.dtype), vector
+            return jnp.full((), self.sizes.uncovered, vector.dtype), vector
         tables = potentials_at(vector, self.maps.cells)
         sums = logsumexp(tables, (2,))
-        levels, middles, value = self._upwards(sums, _product, logsumexp)
+        levels, middles, value = self._upwards(sums, exact_product.log_matmul_exp, logsumexp)
         messages = _downwards(levels, middles, self._ends(vector)).reshape(-1)
         received = potentials_at(messages, self.maps.before) + potentials_at(messages, self.maps.behind)
         shared = jnp.sum(_shares(sums[:, :, None] + received, (1, 2)), axis=2, keepdims=True)
@@ -105,7 +72,7 @@ class Chain(Flat):
         if not self.sizes.cliques:
             return jnp.zeros((), vector.dtype)
         sums = logmax(potentials_at(vector, self.maps.cells), (2,))
-        return self._upwards(sums, exact_product.max_plus, logmax)[2] - self.sizes.free
+        return self._upwards(sums, exact_product.max_plus, logmax)[2] - self.sizes.uncovered
 
     def _ends(self, vector: jax.Array) -> jax.Array:
         return potentials_at(vector, self.maps.ends)[None]
@@ -121,11 +88,7 @@ class Chain(Flat):
             scales.append(scale)
         middle = _middle(levels[-1], self._ends(sums.reshape(-1)), reduce)
         whole = reduce(jnp.sum(middle, axis=1), (0, 1))
-        return levels, middle, whole + jnp.sum(jnp.concatenate(scales)) + self.sizes.free
-
-
-def _product(left: jax.Array, right: jax.Array) -> jax.Array:
-    return log_matmul_exp(left, right, "exact")
+        return levels, middle, whole + jnp.sum(jnp.concatenate(scales)) + self.sizes.uncovered
 
 
 def _middle(matrices: jax.Array, messages: jax.Array, reduce: ops.Reduce) -> jax.Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -166,20 +166,17 @@ def _cheapest(
         if not device.is_cpu() or _total_seconds(arranged.forecast, calls) <= compiling:  # of any contraction
             return _of_many(arranged, limits)
     whole = Contraction.within(structure, limits)
-    options: list[tuple[forecast.Forecast, Callable[[], Oracle]]] = [(whole.forecast, lambda: whole)]
     if arranged is None and whole.forecast.operations > LEVELS_FROM_OPERATIONS:
         arranged = _arranged(structure)
-    if arranged:
-        options.append((arranged.forecast, lambda: _of_many(arranged, limits)))
-    fitting = [option for option in options if limits.allow(option[0])]
+    costs = [whole.forecast, *([arranged.forecast] if arranged else [])]
+    fitting = [cost for cost in costs if limits.allow(cost)]
     if fitting:
-        cost, made = min(fitting, key=lambda option: _total_seconds(option[0], calls))
+        cost = min(fitting, key=lambda cost: _total_seconds(cost, calls))
         on_host = None if compiled else _host(whole.path, limits)
         slowdown = 1 if bounded else UNBOUNDED_SLOWDOWN
         if on_host and slowdown * calls * on_host.forecast.seconds < _total_seconds(cost, calls):
             return on_host
-        best = made()
-        return _in_cache(whole, limits.finite) if best is whole else best
+        return _of_many(arranged, limits) if arranged and cost != whole.forecast else _in_cache(whole, limits)
     try:
         return Sliced.within(structure, limits)
     except forecast.ModelTooLargeError:
@@ -232,7 +229,7 @@ def _arranged(structure: Structure) -> levels.Arrangement | None:
     return None
 
 
-def _in_cache(whole: Contraction, finite: bool) -> Contraction | Sliced:
+def _in_cache(whole: Contraction, limits: Limits) -> Contraction | Sliced:
     """On a CPU, slices that fit in cache, if the contraction's tables do not."""
     if not device.is_cpu() or whole.forecast.peak_bytes(4) <= 2 * CACHE_BYTES:
         return whole
@@ -240,7 +237,7 @@ def _in_cache(whole: Contraction, finite: bool) -> Contraction | Sliced:
         plan = slicing.plan(whole.structure, CACHE_BYTES)
     except forecast.ModelTooLargeError:
         return whole
-    return Sliced(plan, finite) if plan.slices > 1 and plan.overhead <= MOST_OVERHEAD else whole
+    return Sliced(plan, limits.finite) if plan.slices > 1 and plan.overhead <= MOST_OVERHEAD else whole
 
 
 @dataclasses.dataclass

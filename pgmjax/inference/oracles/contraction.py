@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -32,11 +32,11 @@ from pgmjax.inference.plan.forecast import Forecast, readable_cells
 from pgmjax.inference.plan.path import ContractionPath, large, of_path
 from pgmjax.inference.plan.structure import Structure
 
-COMPILED = 0.1  # of the time of a call on the host, which the search for a path counts with
-SPARE = 4096  # cells of small buffers
-SOLVER = 11  # vectors of a solver on the host, in float64 even where float32 is asked for
-CALL = 5  # steps, whose time a call on the host takes beside its own, with a step of a solver
-SCALED = 2  # times as long a call on the host takes if the scales of tables are kept apart
+SEARCH_SHARE = 0.1  # of the time of a call on the host: that of a compiled one, for the search for a path
+BUFFER_CELLS = 4096  # cells of small buffers
+SOLVER_VECTORS = 11  # vectors of a solver on the host, in float64 even where float32 is asked for
+CALL_STEPS = 5  # steps, whose time a call on the host takes beside its own, with a step of a solver
+SCALED_SLOWDOWN = 2  # times as long a call on the host takes if the scales of tables are kept apart
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path", "fast"])
@@ -57,15 +57,15 @@ class Contraction(base.Oracle):
     name: ClassVar[str] = "contraction"
 
     @classmethod
-    def build(cls, structure: Structure, fast: bool = False) -> Contraction:
+    def build(cls, structure: Structure, fast: bool = False) -> Self:
         """Plan the path of a structure."""
         path = contraction.plan(structure)
         return cls(path, fast and bool(large(path)))
 
     @classmethod
-    def within(cls, structure: Structure, limits: base.Limits) -> Contraction:
+    def within(cls, structure: Structure, limits: base.Limits) -> Self:
         """Plan the path of a structure; large products are fast if potentials are finite."""
-        path = contraction.plan(structure, calls=COMPILED * limits.calls)
+        path = contraction.plan(structure, calls=SEARCH_SHARE * limits.calls)
         return cls(path, limits.finite and bool(large(path)))
 
     def exact(self) -> Contraction:
@@ -81,8 +81,7 @@ class Contraction(base.Oracle):
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
         path, spent, cells = self.path, of_path(self.path), self.structure.cells
-        tables = {c: cells(c) for c in (*(s.kept for s in path.steps), *self.structure.cliques)}
-        largest = sorted(tables.items(), key=lambda entry: -entry[1])
+        largest = self.structure.largest([*(s.kept for s in path.steps), *self.structure.cliques])
         # the backward pass forms the unions of all steps except large products
         widest = max((cells(s.union) for n, s in enumerate(path.steps) if n not in large(path)), default=1)
         inputs = self.structure.length
@@ -90,9 +89,9 @@ class Contraction(base.Oracle):
             method=f"contraction ({path.method}), largest stored table {readable_cells(largest[0][1])} cells",
             largest=largest[0][1],
             inputs=inputs,
-            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + SPARE,
+            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + BUFFER_CELLS,
             work=3 * path.work,
-            largest_tables=tuple(largest[:3]),
+            largest_tables=largest,
             operations=spent.operations,
             seconds=spent.seconds(exact=not self.fast),
         )
@@ -114,7 +113,8 @@ class Contraction(base.Oracle):
         self, potentials: base.Potentials
     ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
         """Same as `infer`, with a bound on the probability misplaced by fast products."""
-        return (_large if large(self.path) else _swept)(self, tuple(potentials))
+        swept = _swept_in_forward_mode if large(self.path) else _swept
+        return swept(self, tuple(potentials))
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
@@ -130,31 +130,13 @@ def _swept(
     return jnp.asarray(forward.total), marginals, jnp.asarray(error_bound)
 
 
-# Reverse mode through a large product would store its whole union. The Hessian of the log-partition is
-# symmetric, so forward mode, which stores nothing, gives the same result.
-_large = jax.custom_vjp(_swept, nondiff_argnums=(0,))
-
-
-def _large_forward(oracle: Contraction, tables: tuple[jax.Array, ...]) -> Any:
-    result = _swept(oracle, tables)
-    return result, (tables, result[1])
-
-
-def _large_backward(oracle: Contraction, saved: Any, cotangents: Any) -> Any:
-    tables, marginals = saved
-    by_value, by_marginals, _ = cotangents
-    exact = oracle.exact()
-    changes = jax.jvp(lambda t: _swept(exact, t)[1], (tables,), (tuple(by_marginals),))[1]
-    return (tuple(by_value * m + change for m, change in zip(marginals, changes, strict=True)),)
-
-
-_large.defvjp(_large_forward, _large_backward)
+_swept_in_forward_mode = base.in_forward_mode(_swept)
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=[],
-    meta_fields=["path", "fast", "padded_length", "logarithms"],
+    meta_fields=["path", "fast", "padded_length"],
 )
 @dataclasses.dataclass(frozen=True)
 class HostContraction(Contraction):
@@ -162,23 +144,12 @@ class HostContraction(Contraction):
 
     Attributes:
         padded_length: length of a flat vector; None for the cells of all cliques.
-        logarithms: never set a small probability to 0, which takes several times as long.
     """
 
     padded_length: int | None = None
-    logarithms: bool = False
 
     name: ClassVar[str] = "host"
     runs_on_host: ClassVar[bool] = True
-
-    @classmethod
-    def build(cls, structure: Structure, fast: bool = False) -> HostContraction:
-        """Plan the path of a structure."""
-        return cls(Contraction.build(structure, fast).path)
-
-    def exact(self) -> HostContraction:
-        """The same oracle in logarithms throughout."""
-        return dataclasses.replace(self, logarithms=True)
 
     @property
     def length(self) -> int:
@@ -189,7 +160,8 @@ class HostContraction(Contraction):
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
         compiled = super().forecast
-        cells = 2 * compiled.cells + SOLVER * compiled.inputs  # twice as wide as those that are planned for
+        # twice as wide as those that are planned for
+        cells = 2 * compiled.cells + SOLVER_VECTORS * compiled.inputs
         return dataclasses.replace(compiled, cells=cells, operations=0, seconds=self.seconds)
 
     @property
@@ -204,22 +176,20 @@ class HostContraction(Contraction):
         path, structure = self.path, self.structure
         # by how many nats potentials differ, roughly
         nats = sum(math.log(structure.cells(clique)) for clique in structure.cliques)
-        scaled = SCALED if nats > host_sweep.RANGE else 1
+        scaled = SCALED_SLOWDOWN if nats > host_sweep.RANGE else 1
         cells = structure.length + path.touched
-        return {"step": scaled * (CALL + len(path.steps)), "cell": scaled * cells, "flop": 3 * path.work}
-
-    def infer_flat(self, potentials: Any) -> tuple[Any, Any]:
-        """Same as `infer`, for all tables in one vector [length]."""
-        if not isinstance(potentials, np.ndarray):
-            return super().infer_flat(potentials)
-        log_partition, found = self._infer_on_host(np.asarray(potentials[: super().length], np.float64))
-        return log_partition, np.pad(found, (0, self.length - len(found)))
+        return {
+            "step": scaled * (CALL_STEPS + len(path.steps)),
+            "cell": scaled * cells,
+            "flop": 3 * path.work,
+        }
 
     def infer_flat_with_error(self, potentials: Any) -> tuple[Any, Any, Any]:
-        """Same as `infer_flat`, with an error bound of 0 on the host."""
+        """Same as `infer_with_error`, for all tables in one vector [length]; the host makes no error."""
         if not isinstance(potentials, np.ndarray):
             return super().infer_flat_with_error(potentials)
-        return *self.infer_flat(potentials), np.zeros(())
+        log_partition, found = self._infer_on_host(np.asarray(potentials[: super().length], np.float64))
+        return log_partition, np.pad(found, (0, self.length - len(found))), np.zeros(())
 
     def maximum_flat(self, potentials: Any) -> Any:
         """Same as `maximum`, for all tables in one vector [length]."""
@@ -234,7 +204,7 @@ class HostContraction(Contraction):
         return float(log_partition), list(split(found.astype(dtype), self.structure.shapes))
 
     def _infer_on_host(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        made = None if self.logarithms else host_sweep.marginals(self.path, vector)
-        if made is None or made.error > np.finfo(np.float64).eps:
+        made = host_sweep.marginals(self.path, vector)
+        if made.error > np.finfo(np.float64).eps:
             made = host_sweep.log_marginals(self.path, vector)
         return np.asarray(made.log_partition), made.vector

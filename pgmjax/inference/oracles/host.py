@@ -26,7 +26,7 @@ from pgmjax.kernels.log_sum_exp import host_logsumexp
 _PLANNING = 10  # steps, whose time it takes to plan a table of a question
 _CONSTANT = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
 IMPOSSIBLE = "the potentials leave no possible cell: some clique, or several together, exclude every cell."
-_Factor = tuple[np.ndarray, Variables]
+Factor = tuple[np.ndarray, Variables]  # a table and its variables
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Bucket:
 
     variable: int
     parents: Variables
-    tables: tuple[tuple[np.ndarray, Variables], ...]
+    tables: tuple[Factor, ...]
 
     def log_weights(self, assignment: dict[int, np.ndarray]) -> np.ndarray:
         """Unnormalised log-probabilities of the variable given codes of its parents.
@@ -74,9 +74,7 @@ class HostModel:
     tables: tuple[np.ndarray, ...]
     limits: QuestionLimits = USUAL
 
-    def log_sum(
-        self, output: Variables = (), extra: Sequence[tuple[np.ndarray, Variables]] = ()
-    ) -> np.ndarray:
+    def log_sum(self, output: Variables = (), extra: Sequence[Factor] = ()) -> np.ndarray:
         """Log of the sum of the unnormalised distribution over all but the output variables.
 
         Args:
@@ -89,12 +87,12 @@ class HostModel:
         """
         asked = frozenset(output).union(*(variables for _, variables in extra))
         model = self._possible(asked)
-        sizes = dict(enumerate(model.structure.sizes))
+        found = dict(enumerate(model.structure.sizes))
         for table, variables in extra:
-            sizes.update(zip(variables, table.shape, strict=True))
-        factors = [*zip(model.tables, model.structure.cliques, strict=True), *extra]
-        question = _Question(factors, frozenset(output))
-        table = self._contracted(tuple(sizes[v] for v in range(len(sizes))), question.left(), tuple(output))
+            found.update(zip(variables, table.shape, strict=True))
+        sizes = [found[v] for v in range(len(found))]
+        question = _Question([*model.factors, *extra], frozenset(output))
+        table = self._contracted(*_structured(sizes, question.left()), output)
         return np.asarray(table + question.scale)
 
     def marginal(self, output: Variables) -> np.ndarray:
@@ -113,19 +111,22 @@ class HostModel:
 
     def work(self, output: Variables) -> int:
         """Cells that `marginal` combines at most: a measure of its time."""
-        sizes, factors = self._asked(output)
-        structure = Structure(sizes, tuple(variables for _, variables in factors))
-        return contraction.plan(structure, output, quick=True).work
+        return contraction.plan(self._asked(output)[0], output, quick=True).work
 
     def seconds(self, output: Variables) -> float:
         """Forecast of the time of `marginal`, on one core (s)."""
-        sizes, factors = self._asked(output)
-        return _seconds(_path(Structure(sizes, tuple(variables for _, variables in factors)), output))
+        return _seconds(_path(self._asked(output)[0], output))
 
-    def _asked(self, output: Variables) -> tuple[tuple[int, ...], list[_Factor]]:
+    def _asked(self, output: Variables) -> tuple[Structure, list[np.ndarray]]:
+        """The tables that have to do with a marginal."""
         model = self._possible(frozenset(output))
-        question = _Question(list(zip(model.tables, model.structure.cliques, strict=True)), frozenset(output))
-        return model.structure.sizes, question.connected()
+        question = _Question(model.factors, frozenset(output))
+        return _structured(model.structure.sizes, question.connected())
+
+    @property
+    def factors(self) -> list[Factor]:
+        """Each table with its variables."""
+        return list(zip(self.tables, self.structure.cliques, strict=True))
 
     def restricted(self, allowed: Mapping[int, Any]) -> HostModel:
         """The model of the states in which some variables have one of the given values.
@@ -138,7 +139,7 @@ class HostModel:
         for v, codes in allowed.items():
             sizes[v] = len(np.arange(sizes[v])[codes])
         tables, cliques = [], []
-        for table, clique in zip(self.tables, self.structure.cliques, strict=True):
+        for table, clique in self.factors:
             for axis, v in enumerate(clique):
                 if v in allowed:
                     table = table[(slice(None),) * axis + (allowed[v],)]
@@ -171,13 +172,11 @@ class HostModel:
         return float(table + scale)
 
     def _contracted(
-        self, sizes: tuple[int, ...], factors: Sequence[_Factor], output: Variables
+        self, structure: Structure, tables: Sequence[np.ndarray], output: Variables
     ) -> np.ndarray:
         """Log of the sum of a product of tables over all but the output, in parts if need be."""
-        if not factors:
+        if not tables:
             return np.zeros(())
-        structure = Structure(sizes, tuple(variables for _, variables in factors))
-        tables = [table for table, _ in factors]
         path = _path(structure, output)
         need = 8 * path.forward_peak  # with probabilities of the tables
         if self.limits.allow(need) and _seconds(path) <= self.limits.max_seconds:
@@ -198,7 +197,7 @@ class HostModel:
     @functools.cached_property
     def _not_excluded(self) -> dict[int, np.ndarray]:
         found: dict[int, np.ndarray] = {}
-        for table, clique in zip(self.tables, self.structure.cliques, strict=True):
+        for table, clique in self.factors:
             if len(clique) == 1:
                 codes = np.flatnonzero(table > -np.inf)
                 if 0 < len(codes) < len(table):
@@ -220,7 +219,7 @@ class HostModel:
         plan = elimination.best(self.structure, last)
         kept = sum(self.structure.cells(clique[1:]) for clique in plan.cliques)
         self.limits.require_cells(kept, "what walking through this model keeps at once", copies=1)
-        pending = list(zip(self.tables, self.structure.cliques, strict=True))
+        pending = self.factors
         buckets = []
         for v in plan.order:
             mine = tuple(entry for entry in pending if v in entry[1])
@@ -237,6 +236,11 @@ class HostModel:
         return buckets
 
 
+def _structured(sizes: Sequence[int], factors: Sequence[Factor]) -> tuple[Structure, list[np.ndarray]]:
+    structure = Structure(tuple(sizes), tuple(variables for _, variables in factors))
+    return structure, [table for table, _ in factors]
+
+
 class _Question:
     """The tables of a question, without what does not change its answer.
 
@@ -244,7 +248,7 @@ class _Question:
         scale: log of the factor that the tables left out amount to.
     """
 
-    def __init__(self, factors: Sequence[_Factor], output: frozenset[int]):
+    def __init__(self, factors: Sequence[Factor], output: frozenset[int]):
         self.output, self.scale = output, 0.0
         self._factors = dict(enumerate(factors))
         self._holding: dict[int, set[int]] = {}  # the tables that have a variable
@@ -277,11 +281,11 @@ class _Question:
             self._holding[v].discard(i)
         return [v for v in kept if self._is_alone(v, self._holding[v])]
 
-    def left(self) -> list[_Factor]:
+    def left(self) -> list[Factor]:
         """All tables that are left."""
         return list(self._factors.values())
 
-    def connected(self) -> list[_Factor]:
+    def connected(self) -> list[Factor]:
         """The tables that share variables with the output, or with one that does, and so on."""
         near, seen = list(self.output), set[int]()
         for v in near:  # grows during iteration

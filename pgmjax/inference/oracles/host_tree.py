@@ -1,8 +1,8 @@
 """Inference for many queries on the host: a junction tree calibrated once, in float64, without compilation.
 
-`calibrate` makes an upward and a downward pass. The upward pass converts log-potentials to the distribution
-of each tree clique given its separator; the downward pass computes the marginals of the tree cliques. Only
-the upward pass works with logarithms: its results are probabilities.
+A `HostTree` is made by an upward and a downward pass. The upward pass converts log-potentials to the
+distribution of each tree clique given its separator; the downward pass computes the marginals of the
+separators. Only the upward pass works with logarithms: its results are probabilities.
 
 A marginal of `HostTree` is a product over the part of the tree between its attributes. The contribution of a
 subtree is a message: the probability of the requested attributes in it, given the separator above. Messages
@@ -17,7 +17,6 @@ References:
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import heapq
 import itertools
@@ -31,7 +30,7 @@ import numpy as np
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference import ops
 from pgmjax.inference.ops import host_sweep
-from pgmjax.inference.oracles.host import HostModel, planned_cells
+from pgmjax.inference.oracles.host import Factor, HostModel, planned_cells
 from pgmjax.inference.plan import elimination, forecast, junction_tree, parts
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.junction_tree import JunctionTree
@@ -41,7 +40,6 @@ from pgmjax.kernels.log_sum_exp import host_logsumexp
 CACHE_BYTES = 1 << 28
 _SMALL = 1 << 16  # cells: below this, a product of two tables is not worth planning
 _ALONE = 30  # times the cells contracted while a question is planned, from which on it may be asked alone
-_Factor = tuple[np.ndarray, Variables]
 _Part = tuple[
     host_sweep.ScaledTable | np.ndarray, Variables
 ]  # probabilities, or logarithms where these would be lost
@@ -54,6 +52,14 @@ def _seconds_between(cells: float) -> float:
 
 class HostTree:
     """A model as a calibrated junction tree, on the host in float64, without compilation.
+
+    Attributes:
+        host: the model.
+        tree: the junction tree (forest).
+        given: probabilities of each tree clique given its separator [sizes of the clique]; all zero where
+            the separator's values are impossible.
+        shared: probabilities of each separator [sizes of the separator].
+        log_partition: log of the sum over all joint states (nats).
 
     Args:
         host: the model.
@@ -70,8 +76,16 @@ class HostTree:
     """
 
     def __init__(self, host: HostModel, cache_bytes: int = CACHE_BYTES):
-        self.host, self.calibration = host, calibrate(host)
-        self.tree = self.calibration.tree
+        self.host, self.tree = host, tree_of(host.structure)
+        need = tree_bytes(self.tree)
+        if not host.limits.allow(need):
+            raise ModelTooLargeError(
+                f"the model's junction tree needs about {readable_bytes(need)}, and "
+                f"{readable_bytes(host.limits.bytes)} is available: ask in parts (`tree_for`).",
+                need,
+            )
+        self.given, self.log_partition = _conditionals(self.tree, host)
+        self.shared = self._separators()
         self._cache = _Recent(cache_bytes)
         self._sets = [frozenset(clique) for clique in self.tree.cliques]
         self._root: list[int] = []
@@ -83,10 +97,20 @@ class HostTree:
                 self._top.setdefault(v, n)
         self._place = {v: place for place, v in enumerate(self._top)}
 
-    @property
-    def log_partition(self) -> float:
-        """Log of the sum over all joint states (nats)."""
-        return self.calibration.log_partition
+    def _separators(self) -> list[np.ndarray]:
+        """Probabilities of each clique's separator; each is summed from the parent's table."""
+        tree = self.tree
+        shared = [np.ones(())] * len(tree.cliques)
+        for above, children in itertools.groupby(range(len(tree.cliques)), tree.parent.__getitem__):
+            if above >= 0:
+                table = _joint(self.given[above], shared[above])
+                for child in children:
+                    shared[child] = summed(table, tree.cliques[above], tree.separator[child])
+        return shared
+
+    def table(self, n: int) -> np.ndarray:
+        """Probabilities of a tree clique [sizes of the clique]: computed, so that the tree is stored once."""
+        return _joint(self.given[n], self.shared[n])
 
     def marginals(self, wanted: Sequence[Variables]) -> list[np.ndarray]:
         """Several marginals."""
@@ -152,10 +176,10 @@ class HostTree:
         many_plans = _ALONE * planned_cells(self.tree.structure)
         return between > many_plans and self.host.work(wanted) < between
 
-    def _joint(self, wanted: Sequence[int]) -> _Factor:
+    def _joint(self, wanted: Sequence[int]) -> Factor:
         """The marginal of variables in the same tree."""
         root, below, children = self._between(wanted)
-        found: dict[int, _Factor] = {}
+        found: dict[int, Factor] = {}
         missing, open_nodes = [], list(children[root])
         while open_nodes:
             n = open_nodes.pop()
@@ -196,7 +220,7 @@ class HostTree:
     def _in_order(self, variables: Iterable[int]) -> Variables:
         return tuple(sorted(variables, key=self._place.__getitem__))
 
-    def _combined(self, n: int, wanted: Variables, parts: Sequence[_Factor], whole: bool) -> _Factor:
+    def _combined(self, n: int, wanted: Variables, parts: Sequence[Factor], whole: bool) -> Factor:
         """A clique's table times its children's messages, summed to the requested variables.
 
         Args:
@@ -219,18 +243,21 @@ class HostTree:
         if entry is None:
             clique, shared = self.tree.cliques[n], self.tree.separator[n]
             if not whole:
-                table = summed(self.calibration.given[n], clique, kept)
+                table = summed(self.given[n], clique, kept)
             elif kept == (own := clique[len(shared) :]):
-                table = self.calibration.own(n)
+                values = self.shared[n].reshape(-1)
+                table = (values @ self.given[n].reshape(values.size, -1)).reshape(
+                    self.tree.structure.shape(own)
+                )
             elif set(kept) <= set(own):
                 table = summed(self._reduced(n, own, whole), own, kept)
             else:
-                table = summed(self.calibration.table(n), clique, kept)
+                table = summed(self.table(n), clique, kept)
             entry = np.ascontiguousarray(table), kept
             self._cache.put(key, entry)
         return entry[0]
 
-    def _product(self, factors: Sequence[_Factor], output: Variables) -> np.ndarray:
+    def _product(self, factors: Sequence[Factor], output: Variables) -> np.ndarray:
         """The product of tables, summed to the output."""
         cells = self.tree.structure.cells
         self.host.limits.require_cells(
@@ -301,15 +328,15 @@ class _Recent:
 
     def __init__(self, limit: int):
         self.limit, self.held = limit, 0
-        self.entries: collections.OrderedDict[Hashable, _Factor] = collections.OrderedDict()
+        self.entries: collections.OrderedDict[Hashable, Factor] = collections.OrderedDict()
 
-    def get(self, key: Hashable) -> _Factor | None:
+    def get(self, key: Hashable) -> Factor | None:
         entry = self.entries.get(key)
         if entry is not None:
             self.entries.move_to_end(key)
         return entry
 
-    def put(self, key: Hashable, entry: _Factor) -> None:
+    def put(self, key: Hashable, entry: Factor) -> None:
         size = entry[0].nbytes
         if size > self.limit:
             return
@@ -320,61 +347,10 @@ class _Recent:
             self.held -= table.nbytes
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class CalibratedTree:
-    """The tables of a junction tree after both passes.
-
-    Attributes:
-        tree: the junction tree (forest).
-        given: probabilities of each tree clique given its separator [sizes of the clique]; all zero where
-            the separator's values are impossible.
-        shared: probabilities of each separator [sizes of the separator].
-        log_partition: log of the sum over all joint states (nats).
-    """
-
-    tree: JunctionTree
-    given: tuple[np.ndarray, ...]
-    shared: tuple[np.ndarray, ...]
-    log_partition: float
-
-    def table(self, n: int) -> np.ndarray:
-        """Probabilities of a tree clique [sizes of the clique]: computed, so that the tree is stored once."""
-        shared = self.shared[n].reshape(-1)
-        rows = self.given[n].reshape(shared.size, -1)
-        return (rows * shared[:, None]).reshape(self.given[n].shape)
-
-    def own(self, n: int) -> np.ndarray:
-        """Probabilities of the variables that a tree clique does not share with its parent [size of each]."""
-        shared = self.shared[n].reshape(-1)
-        rest = self.given[n].shape[self.shared[n].ndim :]
-        return np.asarray(shared @ self.given[n].reshape(shared.size, -1)).reshape(rest)
-
-
-def calibrate(host: HostModel) -> CalibratedTree:
-    """Calibrate a model.
-
-    Args:
-        host: the model; its potentials must allow at least one state.
-
-    Raises:
-        ModelTooLargeError: the tree's tables do not fit in the host's memory together.
-
-    Example:
-        >>> from pgmjax.inference.plan.structure import Structure
-        >>> pair = HostModel(Structure((2, 2), ((0, 1),)), (np.zeros((2, 2)),))
-        >>> calibrate(pair).table(0).tolist()
-        [[0.25, 0.25], [0.25, 0.25]]
-    """
-    tree = tree_of(host.structure)
-    need = tree_bytes(tree)
-    if not host.limits.allow(need):
-        raise ModelTooLargeError(
-            f"the model's junction tree needs about {readable_bytes(need)}, and "
-            f"{readable_bytes(host.limits.bytes)} is available: ask in parts (`tree_for`).",
-            need,
-        )
-    given, log_partition = _conditionals(tree, host)
-    return CalibratedTree(tree, tuple(given), tuple(_separators(tree, given)), log_partition)
+def _joint(given: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """A clique's probabilities from those given its separator, whose axes come first, and the separator's."""
+    rows = given.reshape(shared.size, -1)
+    return np.asarray((rows * shared.reshape(-1, 1)).reshape(given.shape))
 
 
 @functools.lru_cache(maxsize=64)
@@ -393,7 +369,7 @@ def tree_bytes(tree: JunctionTree) -> int:
 def _conditionals(tree: JunctionTree, host: HostModel) -> tuple[list[np.ndarray], float]:
     """Each tree clique's distribution given its separator, whose axes come first, and the log-partition."""
     parts: list[list[_Part]] = [[] for _ in tree.cliques]
-    for table, clique, home in zip(host.tables, tree.structure.cliques, tree.home, strict=True):
+    for (table, clique), home in zip(host.factors, tree.home, strict=True):
         parts[home].append((host_sweep.scaled(table), clique))
     given, log_partition = [np.ones(())] * len(parts), 0.0
     for n in reversed(range(len(parts))):
@@ -437,21 +413,6 @@ def _conditional(
         sums, sum(table.scale for table, _ in scaled), low, math.log(rows.shape[1])
     )
     return product, found.rescaled(shape[:kept])
-
-
-def _separators(tree: JunctionTree, given: list[np.ndarray]) -> list[np.ndarray]:
-    """Probabilities of each clique's separator; each is summed from the parent's table."""
-    children: list[list[int]] = [[] for _ in given]
-    for n, above in enumerate(tree.parent):
-        if above >= 0:
-            children[above].append(n)
-    shared = [np.ones(())] * len(given)
-    for n in range(len(given)):
-        if children[n]:
-            table = CalibratedTree(tree, tuple(given), tuple(shared), 0.0).table(n)
-            for child in children[n]:
-                shared[child] = summed(table, tree.cliques[n], tree.separator[child])
-    return shared
 
 
 def summed(table: np.ndarray, variables: Variables, kept: Variables) -> np.ndarray:

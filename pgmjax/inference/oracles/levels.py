@@ -16,8 +16,6 @@ References:
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -26,85 +24,36 @@ import jax.numpy as jnp
 from jax import lax
 
 from pgmjax.inference.ops.tables import at, potentials_at
-from pgmjax.inference.oracles.base import Flat
-from pgmjax.inference.plan import levels as layout
+from pgmjax.inference.oracles.base import Flat, in_forward_mode, registered
+from pgmjax.inference.plan import levels
 from pgmjax.inference.plan.levels import LevelMaps, LevelSizes
-from pgmjax.inference.plan.structure import Structure
 
 # For tables of one class: the recentred log messages [width, above * both], the scale subtracted from
 # them [width, 1], and the conditional distributions, if needed.
 Summary = tuple[jax.Array, jax.Array, jax.Array | None]
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["maps"],
-    meta_fields=["sizes"],
-    drop_fields=["arrangement"],
-)
-@dataclasses.dataclass(frozen=True, eq=False)
+@registered
 class Levels(Flat):
-    """The level oracle; pass it to compiled functions as an argument, not as a constant.
-
-    Attributes:
-        sizes: the sizes that determine the compiled program (static).
-        maps: the index maps.
-        arrangement: the plan; None after a JAX transformation.
-    """
-
-    sizes: layout.LevelSizes
-    maps: layout.LevelMaps
-    arrangement: layout.Arrangement | None = None
+    """The level oracle."""
 
     name: ClassVar[str] = "levels"
-
-    @classmethod
-    def build(cls, structure: Structure) -> Levels:
-        """Plan the levels of a structure.
-
-        Raises:
-            ValueError: too many cells to number with int32.
-        """
-        return cls.of(layout.arrange(structure))
-
-    @classmethod
-    def of(cls, arrangement: layout.Arrangement) -> Levels:
-        """The oracle of an existing plan."""
-        maps = jax.tree.map(jnp.asarray, layout.index_maps(arrangement))
-        return cls(arrangement.sizes, maps, arrangement)
+    layout: ClassVar[Any] = levels
 
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return _infer(self, vector)
+        found: tuple[jax.Array, jax.Array] = _both_sweeps(self, vector)
+        return found
 
     def _maximum(self, vector: jax.Array) -> jax.Array:
         return collect(self.sizes, self.maps, vector, _log_max)[1]
 
 
+@in_forward_mode
 def _both_sweeps(oracle: Levels, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
     maps = oracle.maps
     conditionals, log_partition = collect(oracle.sizes, maps, vector, _log_sum)
     beliefs = distribute(oracle.sizes, maps.down, conditionals)
     return log_partition, jnp.where(maps.out >= 0, _take(beliefs, maps.out), 0)
-
-
-@jax.custom_vjp
-def _infer(oracle: Levels, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return _both_sweeps(oracle, vector)
-
-
-def _infer_forward(oracle: Levels, vector: jax.Array) -> tuple[Any, Any]:
-    found = _both_sweeps(oracle, vector)
-    return found, (oracle, vector, found[1])
-
-
-def _infer_backward(kept: Any, weights: tuple[jax.Array, jax.Array]) -> tuple[None, jax.Array]:
-    """Derivative of the marginals in forward mode: it is the log-partition's Hessian, so it is symmetric."""
-    oracle, vector, marginals = kept
-    _, turned = jax.jvp(lambda v: _both_sweeps(oracle, v)[1], (vector,), (weights[1],))
-    return None, weights[0] * marginals + turned
-
-
-_infer.defvjp(_infer_forward, _infer_backward)
 
 
 def _take(tables: tuple[jax.Array, ...], positions: jax.Array) -> jax.Array:

@@ -47,19 +47,17 @@ class MessagePassing(base.Oracle):
     @functools.cached_property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
-        cells = self.structure.cells
-        tables = sorted(((c, cells(c)) for c in self.tree.cliques), key=lambda entry: -entry[1])
-        inputs = sum(cells(c) for c in self.structure.cliques)
-        total, by = self.tree.cells, device_rates()
+        largest, inputs = self.structure.largest(self.tree.cliques), self.structure.length
+        count, total, by = len(self.tree.cliques), self.tree.cells, device_rates()
         return Forecast(
-            method=f"junction tree of {len(tables)} cliques, {total:,} cells",
-            largest=max((n for _, n in tables), default=1),
+            method=f"junction tree of {count} cliques, {total:,} cells",
+            largest=largest[0][1] if largest else 1,
             inputs=inputs,
             cells=3 * total,
             work=2 * total + inputs,
-            largest_tables=tuple(tables[:3]),
-            operations=20 * len(tables),
-            seconds=3 * by.cell * (2 * total + inputs) + 40 * by.launch * len(tables),
+            largest_tables=largest,
+            operations=20 * count,
+            seconds=3 * by.cell * (2 * total + inputs) + 40 * by.launch * count,
         )
 
     def _collect(
@@ -67,18 +65,16 @@ class MessagePassing(base.Oracle):
     ) -> tuple[list[jax.Array], list[jax.Array], jax.Array]:
         """Upward pass: each clique's table including its children's messages, messages, and log scale."""
         tree = self.tree
-        tables: list = [None] * len(tree.cliques)
+        scale = jnp.zeros((), potentials[0].dtype if potentials else None)
+        tables = [scale] * len(tree.cliques)  # a variable in no clique of the structure has no potential
 
         def put(i: int, table: jax.Array, variables: Variables) -> None:
-            part = ops.align(table, variables, tree.cliques[i])
-            tables[i] = part if tables[i] is None else tables[i] + part
+            tables[i] = tables[i] + ops.align(table, variables, tree.cliques[i])
 
         for table, variables, i in zip(potentials, self.structure.cliques, tree.home, strict=True):
             put(i, table, variables)
-        scale = jnp.zeros((), potentials[0].dtype) if potentials else jnp.zeros(())
         messages: list = [None] * len(tree.cliques)
         for i in reversed(range(len(tree.cliques))):
-            # every tree clique is a union of potentials and messages, so its table is full-sized
             shape = self.structure.shape(tree.cliques[i])
             tables[i] = jnp.broadcast_to(tables[i], shape)
             shared = len(tree.separator[i])

@@ -62,7 +62,7 @@ class Sliced(base.Oracle):
         Raises:
             ModelTooLargeError: no slicing fits.
         """
-        inputs = sum(structure.cells(c) for c in structure.cliques)
+        inputs = structure.length
         solver = limits.copies * inputs * limits.itemsize
         left = (limits.max_bytes - base.host_bytes(inputs) - solver) * 4 // limits.itemsize  # in float32
         found = cls.build(structure, max(left, 1), limits.finite, limits.mesh)
@@ -88,7 +88,7 @@ class Sliced(base.Oracle):
         return dataclasses.replace(
             inner,
             method=f"{inner.method}, in {self.plan.slices:,} slices ({parts} parts){devices}",
-            inputs=sum(self.structure.cells(c) for c in self.structure.cliques),
+            inputs=self.structure.length,
             cells=inner.cells + 2 * inner.inputs,
             work=inner.work * turns,
             seconds=inner.seconds * turns,
@@ -151,8 +151,7 @@ class Sliced(base.Oracle):
 
     def _starts(self) -> np.ndarray:
         """First values of the sliced variables in each slice [slices, sliced variables]."""
-        starts = [self.plan.starts(i) for i in range(self.plan.slices)]
-        return np.asarray(starts, np.int32).reshape(self.plan.slices, len(self.plan.variables))
+        return np.array(self.plan.starts, np.int32)
 
 
 def _place(axes: tuple[tuple[int, int], ...], starts: jax.Array, dimensions: int) -> list[Any]:

@@ -19,11 +19,11 @@ import numpy as np
 
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
-from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, Parts, offsets
+from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, Parts, offsets, parts_of
 from pgmjax.inference.plan.structure import Structure, Variables
 
 OPERATIONS, KERNELS = 60, 10  # of a level, to compile and to launch on a GPU (counted)
-BESIDES = 5  # kernels that are in no level
+OTHER_KERNELS = 5  # in no level
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ChainSizes:
         private: most states of the private variables of a clique.
         carried: most states of the variables of both its frontiers that a clique does not have.
         length: length of a flat vector.
-        free: log of the number of states of the variables in no clique.
+        uncovered: log of the number of states of the variables in no clique.
     """
 
     cliques: int
@@ -48,7 +48,7 @@ class ChainSizes:
     private: int
     carried: int
     length: int
-    free: float
+    uncovered: float
 
     @property
     def levels(self) -> int:
@@ -101,22 +101,19 @@ class ChainPlan:
         matrix = sizes.states**2
         cells = sizes.cliques * sizes.shared * (sizes.private + sizes.carried)
         work = sizes.matrices * sizes.states * matrix + 4 * sizes.matrices * matrix + 2 * cells
-        largest = sorted(
-            ((variables, structure.cells(variables)) for variables in (*self.frontiers, *structure.cliques)),
-            key=lambda entry: -entry[1],
-        )
+        largest = structure.largest([*self.frontiers, *structure.cliques])
         return Forecast(
             method=f"{sizes.cliques:,} cliques in a row, {sizes.matrices:,} matrices of {sizes.states:,} "
             f"states multiplied in {sizes.levels} levels",
-            largest=max(matrix, largest[0][1] if largest else 1),
+            largest=max(matrix, largest[0][1]),
             inputs=structure.length,
             # products of all levels and the first map; maps, sums and beliefs of the cliques
             cells=3 * sizes.matrices * matrix + 4 * cells + sizes.length,
             work=work,
-            largest_tables=tuple(largest[:3]),
+            largest_tables=largest,
             operations=OPERATIONS * (sizes.levels + 1),
             seconds=2e-9 * work + 1e-5 * KERNELS * sizes.levels,
-            kernels=KERNELS * sizes.levels + BESIDES,
+            kernels=KERNELS * sizes.levels + OTHER_KERNELS,
         )
 
 
@@ -142,8 +139,8 @@ def arrange(structure: Structure) -> ChainPlan:
             "that overlap less."
         )
     used = set().union(*cliques)
-    free = sum(math.log(n) for v, n in enumerate(structure.sizes) if v not in used)
-    sizes = ChainSizes(len(order), matrices, states, shared, private, carried, structure.length, free)
+    uncovered = sum(math.log(n) for v, n in enumerate(structure.sizes) if v not in used)
+    sizes = ChainSizes(len(order), matrices, states, shared, private, carried, structure.length, uncovered)
     return ChainPlan(structure, order, frontiers, sizes)
 
 
@@ -246,15 +243,17 @@ class _Writer:
         """A clique's maps, counted from 0: of its cells, of the messages from both sides, of its matrix."""
         shared, private, carried = _pieces(clique, before, behind)
         both = set(before).intersection(behind)
-        entry, same = self._strides(shared), self._strides(sorted(both))
+        structure, strides = self.structure, self.structure.strides
+        entry, same = strides(shared), strides(sorted(both))
         once = {v: step for v, step in entry.items() if v not in both}
         parts = (
-            (*self._parts(shared, self._strides(clique)), *self._parts(private, self._strides(clique))),
-            (*self._parts(shared, self._strides(before)), *self._parts(carried, self._strides(before))),
-            (*self._parts(shared, self._strides(behind)), *self._parts(carried, self._strides(behind))),
-            (*self._parts(before, entry), *self._parts(behind, once)),
-            (*self._parts(before, same), *self._parts(behind, {})),
-            (*self._parts(before, {}), *self._parts(behind, same)),
+            parts_of(structure, (shared, private), strides(clique)),
+            parts_of(structure, (shared, carried), strides(before)),
+            parts_of(structure, (shared, carried), strides(behind)),
+            # the entries of the matrix; of variables in both frontiers, its two values must agree
+            (*parts_of(structure, [before], entry), *parts_of(structure, [behind], once)),
+            (*parts_of(structure, [before], same), *parts_of(structure, [behind], {})),
+            (*parts_of(structure, [before], {}), *parts_of(structure, [behind], same)),
         )
         if parts not in self.known:
             sizes = self.sizes
@@ -263,15 +262,3 @@ class _Writer:
             *found, matrix, left, right = map(offsets, parts, (*shapes, square, square, square))
             self.known[parts] = (*found, np.where(left == right, matrix, IMPOSSIBLE))
         return self.known[parts]
-
-    def _strides(self, variables: Sequence[int]) -> dict[int, int]:
-        """Stride of each variable in a row-major table."""
-        stride, step = {}, 1
-        for v in reversed(variables):
-            stride[v] = step
-            step *= self.structure.sizes[v]
-        return stride
-
-    def _parts(self, group: Sequence[int], stride: dict[int, int]) -> Parts:
-        """The (size, stride) of the variables of one axis; those without a stride change nothing."""
-        return (tuple((self.structure.sizes[v], stride.get(v, 0)) for v in group),)

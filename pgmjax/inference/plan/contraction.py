@@ -17,18 +17,16 @@ References:
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import opt_einsum
 
 from pgmjax.inference.plan import elimination, junction_tree
-from pgmjax.inference.plan.junction_tree import Elimination
-from pgmjax.inference.plan.path import ContractionPath, Merges, build
+from pgmjax.inference.plan.path import ContractionPath, Merges, build, by_elimination
 from pgmjax.inference.plan.structure import Structure, Variables
 
 QUICK_TABLES = 12
@@ -49,22 +47,9 @@ NEGLIGIBLE = 0.01  # parts with a smaller share of the weight are left unchanged
 LOCAL_MAX_PAIRS = 100_000  # as MAX_PAIRS, for a part; lower, since many parts are rebuilt
 
 
-@dataclasses.dataclass(frozen=True)
-class CellCosts:
-    """The cost of a product, in any unit.
-
-    Attributes:
-        union: cost of a cell of the combined table.
-        stored: cost of a cell of the result.
-    """
-
-    union: float
-    stored: float
-
-
-# A stored cell is transformed, kept for the backward pass and moved. A combined cell is a multiply-add
-# in a matrix product, or an exponential in the exact form.
-WEIGHTS = CellCosts(union=1.0, stored=40.0)
+# Cost of a stored cell, which is transformed, kept for the backward pass and moved. A combined cell, which is
+# a multiply-add in a matrix product or an exponential in the exact form, costs 1.
+STORED = 40.0
 
 
 def plan(
@@ -72,7 +57,7 @@ def plan(
     output: Sequence[int] = (),
     *,
     quick: bool = False,
-    weights: CellCosts = WEIGHTS,
+    stored: float = STORED,
     calls: float = 1,
 ) -> ContractionPath:
     """Choose the cheapest of several paths, for each connected part of the model.
@@ -81,21 +66,21 @@ def plan(
         structure: the tables.
         output: variables to keep; they must occur in the structure.
         quick: only try the elimination orders of the greedy rules, which is fast for any size.
-        weights: costs of a combined and of a stored cell, used to compare paths.
+        stored: cost of a stored cell, used to compare paths.
         calls: number of calls that will use the path: the more, the longer orders are searched.
     """
-    return _plan(structure, tuple(output), quick, weights, calls)
+    return _plan(structure, tuple(output), quick, stored, calls)
 
 
 @functools.lru_cache(maxsize=64)
 def _plan(
-    structure: Structure, output: Variables, quick: bool, weights: CellCosts, calls: float
+    structure: Structure, output: Variables, quick: bool, stored: float, calls: float
 ) -> ContractionPath:
     tables = _reduced(structure, frozenset(output))
     merges: Merges = []
     methods: dict[str, None] = {}
     for part in _parts(tables):
-        found, method = _plan_part(structure, [tables[i] for i in part], output, quick, weights, calls)
+        found, method = _plan_part(structure, [tables[i] for i in part], output, quick, stored, calls)
         _append(merges, found, part, len(tables))
         methods[method] = None
     return build(structure, output, merges, " and ".join(methods) or "reduction")
@@ -145,7 +130,7 @@ def _plan_part(
     tables: Sequence[Variables],
     output: Variables,
     quick: bool,
-    weights: CellCosts,
+    stored: float,
     calls: float,
 ) -> tuple[Merges, str]:
     """Merges of one connected part, in its own numbering, and the name of the search method."""
@@ -158,78 +143,33 @@ def _plan_part(
     part = Structure(
         structure.shape(variables), tuple(tuple(sorted(number[v] for v in t)) for t in left.values())
     )
-    found, method = _find(part, tuple(number[v] for v in output if v in number), quick, weights, calls)
+    found, method = _find(part, tuple(number[v] for v in output if v in number), quick, stored, calls)
     _append(merges, found, list(left), len(tables))
     return merges, method
 
 
 def _find(
-    structure: Structure, output: Variables, quick: bool, weights: CellCosts, calls: float
+    structure: Structure, output: Variables, quick: bool, stored: float, calls: float
 ) -> tuple[Merges, str]:
     if quick:
         orders = tuple(junction_tree.eliminate(structure, rule, output) for rule in junction_tree.RULES)
     else:
         orders = elimination.found(structure, output, calls)
-    paths = [
-        build(structure, output, from_elimination(structure, e), f"{e.rule} elimination") for e in orders
-    ]
-    best = min(paths, key=lambda path: weight(path, weights))
+    paths = [by_elimination(structure, output, e.order, f"{e.rule} elimination") for e in orders]
+    best = min(paths, key=lambda path: weight(path, stored))
     if quick:
         return best.merges, best.method
     paths = [best]
     if 2 < len(structure.cliques) <= OPT_EINSUM_TABLES:
         paths.append(build(structure, output, from_opt_einsum(structure, output), "opt_einsum"))
-    return improved(paths, weights)
-
-
-def from_elimination(structure: Structure, elimination: Elimination) -> Merges:
-    """Merges of a bucket elimination: for each variable, its tables in pairs, small ones first."""
-    tables = {i: frozenset(c) for i, c in enumerate(structure.cliques)}
-    where: dict[int, set[int]] = {}
-    for i, members in tables.items():
-        for v in members:
-            where.setdefault(v, set()).add(i)
-    merges: Merges = []
-    count = len(structure.cliques)
-    for v in elimination.order:
-        bucket = sorted(where.get(v, ()), key=lambda i: (len(tables[i]), i))
-        while len(bucket) > 1:
-            left, right = bucket[0], bucket[1]
-            union = tables.pop(left) | tables.pop(right)
-            merges.append((left, right))
-            tables[count] = union
-            for u in union:
-                where[u] -= {left, right}
-                where[u].add(count)
-            bucket = [*bucket[2:], count]
-            count += 1
-        if bucket:
-            where.pop(v, None)
-            tables[bucket[0]] = tables[bucket[0]] - {v}
-    return merges
+    return improved(paths, stored)
 
 
 def from_opt_einsum(structure: Structure, output: Variables) -> Merges:
-    """Merges found by opt_einsum's automatic choice of method."""
+    """Merges found by opt_einsum's automatic choice of method, of three tables or more."""
     tables = [frozenset(clique) for clique in structure.cliques]
-    sizes = dict(enumerate(structure.sizes))
-    return _numbered(opt_einsum.paths.auto(tables, frozenset(output), sizes), len(tables))
-
-
-def _numbered(path: Iterable[Sequence[int]], count: int) -> Merges:
-    """Convert positions among the remaining tables, as used by opt_einsum, to numbers of tables."""
-    alive = list(range(count))
-    merges: Merges = []
-    for positions in path:
-        chosen = [alive[p] for p in positions]
-        for p in sorted(positions, reverse=True):
-            del alive[p]
-        while len(chosen) > 1:  # the last step may take several tables at once
-            merges.append((chosen[0], chosen[1]))
-            chosen = [*chosen[2:], count]
-            count += 1
-        alive.append(chosen[0])
-    return merges
+    path = opt_einsum.paths.auto(tables, frozenset(output), dict(enumerate(structure.sizes)))
+    return [(left, right) for left, right in opt_einsum.paths.linear_to_ssa(path)]
 
 
 def absorbed(
@@ -266,7 +206,7 @@ def absorbed(
     return merges, left
 
 
-def improved(paths: Sequence[ContractionPath], weights: CellCosts) -> tuple[Merges, str]:
+def improved(paths: Sequence[ContractionPath], stored: float) -> tuple[Merges, str]:
     """The best of some paths, improved further if that is fast and worthwhile.
 
     With up to `EXHAUSTIVE_TABLES` tables, the best path is the bound of an exhaustive search. If the search
@@ -274,46 +214,46 @@ def improved(paths: Sequence[ContractionPath], weights: CellCosts) -> tuple[Merg
 
     Args:
         paths: paths of one connected structure, in which each variable is an output or in two tables.
-        weights: the weight of a product.
+        stored: cost of a stored cell.
 
     Returns:
         Merges, and the name of the method that found them.
     """
-    best = min(paths, key=lambda path: weight(path, weights))
+    best = min(paths, key=lambda path: weight(path, stored))
     structure, outside = best.structure, frozenset(best.output)
     count = len(structure.cliques)
-    worthwhile = weight(best, weights) >= WORTHWHILE or count <= QUICK_TABLES
+    worthwhile = weight(best, stored) >= WORTHWHILE or count <= QUICK_TABLES
     if not worthwhile or not 2 < count <= REFINED_TABLES:
         return best.merges, best.method
     if count <= EXHAUSTIVE_TABLES:
         tables = [frozenset(c) for c in structure.cliques]
-        bound = weight(best, weights) * (1 + 1e-9)
-        found = optimal_merges(tables, outside, structure.sizes, weights, bound)
+        bound = weight(best, stored) * (1 + 1e-9)
+        found = optimal_merges(tables, outside, structure.sizes, stored, bound)
         if found is not None:
             return found[1], "exhaustive search"
-    best = min((_refined(path, weights) for path in paths), key=lambda path: weight(path, weights))
+    best = min((_refined(path, stored) for path in paths), key=lambda path: weight(path, stored))
     return best.merges, best.method
 
 
-def _refined(path: ContractionPath, weights: CellCosts) -> ContractionPath:
+def _refined(path: ContractionPath, stored: float) -> ContractionPath:
     structure, outside = path.structure, frozenset(path.output)
     tables = [frozenset(c) for c in structure.cliques]
-    merges = refined_merges(tables, outside, structure.sizes, path.merges, weights)
+    merges = refined_merges(tables, outside, structure.sizes, path.merges, stored)
     return build(structure, path.output, merges, f"{path.method}, improved locally")
 
 
-def weight(path: ContractionPath, weights: CellCosts) -> float:
+def weight(path: ContractionPath, stored: float) -> float:
     """Weight of all products of a path (not of its reductions of single tables)."""
     cells = path.structure.cells
     products = [step for step in path.steps if len(step.operands) == 2]
-    return sum(weights.union * cells(s.union) + weights.stored * cells(s.kept) for s in products)
+    return sum(cells(s.union) + stored * cells(s.kept) for s in products)
 
 
 def optimal_merges(
     tables: Sequence[frozenset[int]],
     outside: frozenset[int],
     sizes: Sequence[int],
-    weights: CellCosts,
+    stored: float,
     bound: float,
     max_pairs: int = MAX_PAIRS,
 ) -> tuple[float, list[tuple[int, int]]] | None:
@@ -325,7 +265,7 @@ def optimal_merges(
         tables: variables of each table, at least one.
         outside: variables that are needed elsewhere and never summed.
         sizes: size of each variable.
-        weights: the weight of a product.
+        stored: cost of a stored cell.
         bound: upper bound on the weight; the tighter, the faster.
         max_pairs: maximum number of pairs of subsets to try.
 
@@ -336,7 +276,7 @@ def optimal_merges(
     groups = _groups(tables, outside, sizes)
     if not groups or max(len(tables), len(groups)) > LIMIT:
         return None
-    return _Search(len(tables), groups, weights, bound, max_pairs).run()
+    return _Search(len(tables), groups, stored, bound, max_pairs).run()
 
 
 def _groups(
@@ -357,11 +297,11 @@ class _Search:
         self,
         count: int,
         groups: list[tuple[int, bool, int]],
-        weights: CellCosts,
+        stored: float,
         bound: float,
         max_pairs: int,
     ):
-        self.count, self.groups, self.weights, self.bound = count, groups, weights, bound
+        self.count, self.groups, self.stored, self.bound = count, groups, stored, bound
         self.pairs_left = max_pairs
         sizes = [float(size) for _, _, size in groups]
         self.parts = [_products(sizes[i : i + _BITS]) for i in range(0, len(sizes), _BITS)]
@@ -400,7 +340,7 @@ class _Search:
         fits = ((a[:, None] & b) == 0) & (a_cost[:, None] + b_cost < self.bound)
         i, j = np.nonzero(fits)
         union = a_open[i] | b_open[j]
-        cost = a_cost[i] + b_cost[j] + self.weights.union * self.cells(union)
+        cost = a_cost[i] + b_cost[j] + self.cells(union)
         keep = cost < self.bound
         return a[i][keep] | b[j][keep], union[keep], cost[keep], a[i][keep]
 
@@ -416,8 +356,8 @@ class _Search:
             still |= ((subset & members) != members).astype(np.int64) << g if not wanted else np.int64(1 << g)
         still &= union
         cells = self.cells(still)
-        cost = cost + self.weights.stored * cells
-        later = self.weights.union * cells if subset.size and subset[0] != (1 << self.count) - 1 else 0.0
+        cost = cost + self.stored * cells
+        later = cells if subset.size and subset[0] != (1 << self.count) - 1 else 0.0
         keep = cost + later < self.bound
         return subset[keep], still[keep], cost[keep], part[keep]
 
@@ -449,7 +389,7 @@ def refined_merges(
     outside: frozenset[int],
     sizes: Sequence[int],
     found: Sequence[tuple[int, int]],
-    weights: CellCosts,
+    stored: float,
 ) -> list[tuple[int, int]]:
     """Improve a tree of products of all tables by rebuilding parts of it.
 
@@ -458,12 +398,12 @@ def refined_merges(
         outside: variables that are never summed.
         sizes: size of each variable.
         found: the tree, as merges: pairs of numbers, tables first, then one for each merge.
-        weights: the weight of a product.
+        stored: cost of a stored cell.
 
     Returns:
         Merges whose weight is at most that of `found`.
     """
-    tree = _Tree(tables, outside, sizes, found, weights)
+    tree = _Tree(tables, outside, sizes, found, stored)
     for _ in range(PASSES):
         before = tree.total()
         for node in sorted(tree.children, key=tree.own, reverse=True):
@@ -483,9 +423,9 @@ class _Tree:
         outside: frozenset[int],
         sizes: Sequence[int],
         found: Sequence[tuple[int, int]],
-        weights: CellCosts,
+        stored: float,
     ):
-        self.outside, self.sizes, self.weights = outside, sizes, weights
+        self.outside, self.sizes, self.stored = outside, sizes, stored
         self.uses = Counter(v for t in tables for v in t)
         self.held = {i: Counter(t) for i, t in enumerate(tables)}
         self.open: dict[int, frozenset[int]] = {i: self._open(i) for i in self.held}
@@ -514,7 +454,7 @@ class _Tree:
         """Weight of one product."""
         left, right = self.children[node]
         union = self._cells(self.open[left] | self.open[right])
-        return self.weights.union * union + self.weights.stored * self._cells(self.open[node])
+        return union + self.stored * self._cells(self.open[node])
 
     def total(self) -> float:
         return sum(map(self.own, self.children))
@@ -534,7 +474,7 @@ class _Tree:
             return
         tables = [self.open[n] for n in leaves]
         bound = before * (1 - 1e-6)
-        better = optimal_merges(tables, self.open[node], self.sizes, self.weights, bound, LOCAL_MAX_PAIRS)
+        better = optimal_merges(tables, self.open[node], self.sizes, self.stored, bound, LOCAL_MAX_PAIRS)
         if better is None:
             return
         for old in inner:
@@ -547,19 +487,15 @@ class _Tree:
     def merges(self, count: int) -> list[tuple[int, int]]:
         """All products, inner ones first."""
         name = {i: i for i in range(count)}
-        result: list[tuple[int, int]] = []
-        stack = [self.root]
-        while stack:
-            node = stack[-1]
-            if node in name:
-                stack.pop()
-                continue
-            left, right = self.children[node]
-            waiting = [n for n in (left, right) if n not in name]
-            if waiting:
-                stack.extend(waiting)
-                continue
-            result.append((name[left], name[right]))
-            name[node] = count + len(result) - 1
-            stack.pop()
-        return result
+        found: list[tuple[int, int]] = []
+
+        def visit(node: int) -> int:
+            if node not in name:
+                left, right = self.children[node]
+                last = visit(right)
+                found.append((visit(left), last))
+                name[node] = count + len(found) - 1
+            return name[node]
+
+        visit(self.root)
+        return found

@@ -15,7 +15,6 @@ References:
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 from pgmjax._internal import device
 from pgmjax._internal.checks import Error
@@ -83,12 +82,8 @@ HOST_RATES = HostRates()
 
 def device_rates() -> Rates:
     """Return the rates of compiled programs on the device at hand."""
-    return _device_rates(device.is_cpu(), device.kind())
-
-
-@functools.cache
-def _device_rates(is_cpu: bool, name: str) -> Rates:
-    return of_card(name) or (Rates() if is_cpu else _by_sheet("Tesla T4", UNKNOWN))
+    known = of_card(device.kind())
+    return known or (Rates() if device.is_cpu() else _by_sheet("Tesla T4", UNKNOWN))
 
 
 def of_card(name: str) -> Rates | None:

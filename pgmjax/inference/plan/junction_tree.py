@@ -32,7 +32,6 @@ class JunctionTree:
         parent: index of each clique's parent, -1 for roots.
         separator: variables shared with the parent, the leading ones of the clique.
         home: for each clique of the structure, a tree clique that contains it.
-        rule: the elimination rule that was used.
     """
 
     structure: Structure
@@ -40,7 +39,6 @@ class JunctionTree:
     parent: tuple[int, ...]
     separator: tuple[Variables, ...]
     home: tuple[int, ...]
-    rule: str
 
     @property
     def cells(self) -> int:
@@ -108,15 +106,15 @@ def _assemble(
     index = {i: n for n, i in enumerate(order)}
     cliques = [tuple(reversed(elimination.cliques[i])) for i in order]
     parent = [index[above[i]] if above[i] >= 0 else -1 for i in order]
-    separator = []
-    for n, clique in enumerate(cliques):
-        shared = set(cliques[parent[n]]) if parent[n] >= 0 else set()
-        separator.append(tuple(v for v in clique if v in shared))
+    sets = [set(clique) for clique in cliques]
+    separator = [
+        tuple(v for v in clique if up >= 0 and v in sets[up])
+        for clique, up in zip(cliques, parent, strict=True)
+    ]
     holders: dict[int, list[int]] = {}
     for n, clique in enumerate(cliques):
         for v in clique:
             holders.setdefault(v, []).append(n)
-    sets = [set(c) for c in cliques]
     home = tuple(
         min(
             (n for n in min((holders[v] for v in c), key=len) if set(c) <= sets[n]),
@@ -124,7 +122,7 @@ def _assemble(
         )
         for c in structure.cliques
     )
-    return JunctionTree(structure, tuple(cliques), tuple(parent), tuple(separator), home, elimination.rule)
+    return JunctionTree(structure, tuple(cliques), tuple(parent), tuple(separator), home)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,7 +38,7 @@ import heapq
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +53,7 @@ Shape = tuple[int, int, int, int]
 Groups = tuple[Variables, Variables, Variables, Variables]
 
 MOST_CLASSES = 4
+MOST_SHAPES = 64  # all pairs of which are compared
 # The cost of an additional class per step, as the number of cells that could be computed in the same time,
 # and the relative amount of padding accepted to save a class.
 CELLS_A_STEP = 4000
@@ -70,6 +71,11 @@ class Node:
         clique: index of the measured clique that is its potential, -1 for none.
         below: variables shared with its children, the same for all of them.
         children: indices of its children.
+        height: number of edges of the longest path down to a leaf.
+        groups: its variables by axis; those of an adder may be on two axes.
+        kind: index of its class.
+        step: its step in the upward sweep; its children are in earlier ones.
+        place: its place among the nodes of its class in the step.
     """
 
     variables: Variables
@@ -78,6 +84,11 @@ class Node:
     clique: int = -1
     below: Separator = NOTHING
     children: list[int] = dataclasses.field(default_factory=list)
+    height: int = 0
+    groups: Groups = ((), (), (), ())
+    kind: int = 0
+    step: int = 0
+    place: int = 0
 
     @property
     def is_adder(self) -> bool:
@@ -85,32 +96,12 @@ class Node:
         return self.clique < 0 and self.above == self.below and len(self.variables) == len(self.above)
 
 
-@dataclasses.dataclass(frozen=True)
-class LevelTree:
-    """A rooted forest of `Node`.
+def build(structure: Structure) -> tuple[list[Node], int]:
+    """Make the level tree of a structure.
 
-    Attributes:
-        structure: the model.
-        nodes: in no particular order.
-        fan_in: maximum number of children of a node.
+    Returns:
+        The nodes of a rooted forest, in no particular order, and how many children a node may have.
     """
-
-    structure: Structure
-    nodes: list[Node]
-    fan_in: int
-
-    def heights(self) -> list[int]:
-        """Number of edges of the longest path from each node down to a leaf."""
-        heights = [0] * len(self.nodes)
-        for i in reversed(_downwards(self.nodes)):
-            parent = self.nodes[i].parent
-            if parent >= 0:
-                heights[parent] = max(heights[parent], heights[i] + 1)
-        return heights
-
-
-def build(structure: Structure) -> LevelTree:
-    """Make the level tree of a structure."""
     tree = junction_tree.build(structure)
     nodes = _rooted(structure, tree)
     _attach_measured(nodes, structure, tree.home)
@@ -122,11 +113,17 @@ def build(structure: Structure) -> LevelTree:
     _linked(nodes)
     for i in range(len(nodes)):
         _lift(structure, nodes, i)
-    level_tree = LevelTree(structure, nodes, _fan_in(nodes))
-    heights = level_tree.heights()
+    fan_in = _fan_in(nodes)
+    _measure_heights(nodes)
     for i in _downwards(nodes):
-        _add_up(nodes, heights, i, level_tree.fan_in)
-    return level_tree
+        _add_up(nodes, i, fan_in)
+    _measure_heights(nodes)
+    return nodes, fan_in
+
+
+def _measure_heights(nodes: list[Node]) -> None:
+    for i in reversed(_downwards(nodes)):
+        nodes[i].height = max((nodes[child].height + 1 for child in nodes[i].children), default=0)
 
 
 def _rooted(structure: Structure, tree: junction_tree.JunctionTree) -> list[Node]:
@@ -246,9 +243,9 @@ def _fan_in(nodes: list[Node]) -> int:
     return 8
 
 
-def _add_up(nodes: list[Node], heights: list[int], i: int, fan_in: int) -> None:
+def _add_up(nodes: list[Node], i: int, fan_in: int) -> None:
     """Combine the lowest children by adders until there are no more than `fan_in`."""
-    queue = [(heights[child], child) for child in nodes[i].children]
+    queue = [(nodes[child].height, child) for child in nodes[i].children]
     if len(queue) <= fan_in:
         return
     heapq.heapify(queue)
@@ -256,57 +253,45 @@ def _add_up(nodes: list[Node], heights: list[int], i: int, fan_in: int) -> None:
     while len(queue) > fan_in:
         taken = [heapq.heappop(queue) for _ in range(min(fan_in, len(queue) - fan_in + 1))]
         adder = _insert(nodes, i, below, below, [child for _, child in taken])
-        heights.append(taken[-1][0] + 1)
-        heapq.heappush(queue, (heights[adder], adder))
+        heapq.heappush(queue, (taken[-1][0] + 1, adder))
     nodes[i].children = [child for _, child in queue]
 
 
-@dataclasses.dataclass(frozen=True)
-class Classes:
-    """The class of each node.
-
-    Attributes:
-        groups: variables of each node by axis; those of an adder may be on two axes.
-        of: index of the class of each node.
-        shapes: padded shape of each class.
-    """
-
-    groups: list[Groups]
-    of: list[int]
-    shapes: tuple[Shape, ...]
-
-
-def round_up(number: int, steps: int = 4) -> int:
-    """The smallest number of the form (steps + k) 2^j, 0 <= k < steps, that is not below `number`.
+def round_up(number: int) -> int:
+    """The smallest number of the form (4 + k) 2^j, 0 <= k < 4, that is not below `number`.
 
     Example:
         >>> [round_up(n) for n in (3, 9, 11, 100)]
         [3, 10, 12, 112]
     """
     unit = 1
-    while number > 2 * steps * unit:
+    while number > 8 * unit:
         unit *= 2
     return -(-number // unit) * unit
 
 
-def classify(tree: LevelTree) -> Classes:
-    """Group the variables of every node into axes, and the nodes into classes."""
-    groups = [_groups(node) for node in tree.nodes]
-    shapes = [_shape(tree.structure, g) for g in groups]
-    counts = Counter(shapes)
-    depth = max(tree.heights(), default=0) + 1
-    plain = Counter(shape for shape, node in zip(shapes, tree.nodes, strict=True) if not node.is_adder)
-    for i, node in enumerate(tree.nodes):
+def classify(structure: Structure, nodes: list[Node]) -> tuple[Shape, ...]:
+    """Group the variables of every node into axes, and the nodes into classes; return their padded shapes."""
+    for node in nodes:
+        node.groups = _groups(node)
+    shapes = [_shape(structure, node.groups) for node in nodes]
+    plain = {shape for shape, node in zip(shapes, nodes, strict=True) if not node.is_adder}
+    for i, node in enumerate(nodes):
         if node.is_adder:
-            doubled = (*groups[i][1:2], (), *groups[i][1:2], ())
-            wide = _shape(tree.structure, doubled)
+            # with its variables on two axes, an adder may fit into a class that there is anyway
+            doubled = (node.groups[1], (), node.groups[1], ())
+            wide = _shape(structure, doubled)
             if _fits_any(wide, plain) and not _fits_any(shapes[i], plain):
-                counts[shapes[i]] -= 1
-                counts[wide] += 1
-                groups[i], shapes[i] = doubled, wide
-    merged = _merge([(s, n) for s, n in sorted(counts.items()) if n], depth)
+                node.groups, shapes[i] = doubled, wide
+    merged = _merge(sorted(Counter(shapes).items()), _depth(nodes))
     number = {shape: k for k, (_, members) in enumerate(merged) for shape in members}
-    return Classes(groups, [number[s] for s in shapes], tuple(padded for padded, _ in merged))
+    for node, shape in zip(nodes, shapes, strict=True):
+        node.kind = number[shape]
+    return tuple(padded for padded, _ in merged)
+
+
+def _depth(nodes: list[Node]) -> int:
+    return 1 + max((node.height for node in nodes), default=0)
 
 
 def _groups(node: Node) -> Groups:
@@ -327,7 +312,7 @@ def _shape(structure: Structure, groups: Sequence[Variables]) -> Shape:
     return a, b, c, d
 
 
-def _fits_any(shape: Shape, others: Counter[Shape]) -> bool:
+def _fits_any(shape: Shape, others: set[Shape]) -> bool:
     return any(all(s <= o for s, o in zip(shape, other, strict=True)) for other in others)
 
 
@@ -354,11 +339,11 @@ def _merge(counts: list[tuple[Shape, int]], depth: int) -> list[tuple[Shape, lis
 
 
 def _coarse(
-    shapes: np.ndarray, number: np.ndarray, members: list[list[Shape]], most: int = 64
+    shapes: np.ndarray, number: np.ndarray, members: list[list[Shape]]
 ) -> tuple[np.ndarray, np.ndarray, list[list[Shape]]]:
     """Join shapes with similar axes until there are few enough to compare all pairs."""
     octave = 0.5
-    while len(shapes) > most:
+    while len(shapes) > MOST_SHAPES:
         keys: dict[tuple[int, ...], list[int]] = {}
         for i, shape in enumerate(shapes):
             keys.setdefault(tuple(math.ceil(math.log2(s) / octave) for s in shape), []).append(i)
@@ -378,54 +363,39 @@ def _padded(members: list[Shape]) -> Shape:
     return a, b, c, d
 
 
-@dataclasses.dataclass(frozen=True)
-class Schedule:
-    """The step and place of each node.
+def schedule(nodes: list[Node], shapes: Sequence[Shape]) -> tuple[int, tuple[int, ...]]:
+    """Choose widths and steps of least cost, and place every node.
 
-    Attributes:
-        steps: number of steps of a sweep, rounded up.
-        widths: number of nodes per step of each class.
-        step: step of each node in the upward sweep; children are in earlier steps.
-        place: place of each node among those of its class in the step.
+    Returns:
+        The number of steps of a sweep, rounded up, and how many nodes of each class a step has.
     """
-
-    steps: int
-    widths: tuple[int, ...]
-    step: list[int]
-    place: list[int]
-
-
-def schedule(tree: LevelTree, classes: Classes) -> Schedule:
-    """Choose widths and steps of least cost, and place every node."""
-    heights = tree.heights()
-    depth = round_up(max(heights, default=0) + 1)
-    counts = [classes.of.count(k) for k in range(len(classes.shapes))]
-    cells = [a * b * c * d for a, b, c, d in classes.shapes]
-    best: tuple[float, Schedule] | None = None
-    tried = set()
+    depth, counts = round_up(_depth(nodes)), Counter(node.kind for node in nodes)
+    tried: dict[tuple[int, ...], tuple[int, int, list[tuple[int, int]]]] = {}
     for stretch in (1.0, 1.25, 1.5, 2.0):
         target = round_up(int(depth * stretch))
-        widths = tuple(round_up(-(-round_up(n) // target)) for n in counts)
-        if widths in tried:
-            continue
-        tried.add(widths)
-        found = _place(tree, classes, heights, widths)
-        a_step = sum(w * n for w, n in zip(widths, cells, strict=True)) + CELLS_A_STEP * (1 + len(cells))
-        cost = found.steps * a_step
-        if best is None or cost < best[0]:
-            best = cost, found
-    assert best is not None
-    return best[1]
+        widths = tuple(round_up(-(-round_up(counts[k]) // target)) for k in range(len(shapes)))
+        if widths not in tried:
+            steps, found = _place(nodes, widths)
+            cells = sum(w * math.prod(shape) for w, shape in zip(widths, shapes, strict=True))
+            tried[widths] = steps * (cells + CELLS_A_STEP * (1 + len(shapes))), steps, found
+    widths = min(tried, key=lambda widths: tried[widths][0])
+    _, steps, found = tried[widths]
+    for node, place in zip(nodes, found, strict=True):
+        node.step, node.place = place
+    return steps, widths
 
 
-def _place(tree: LevelTree, classes: Classes, heights: list[int], widths: tuple[int, ...]) -> Schedule:
-    """Place nodes from the roots down, those with the longest path below them first."""
-    nodes, of = tree.nodes, classes.of
+def _place(nodes: list[Node], widths: tuple[int, ...]) -> tuple[int, list[tuple[int, int]]]:
+    """Place nodes from the roots down, those with the longest path below them first.
+
+    Returns:
+        The number of steps, and the step and place of each node.
+    """
     ready: list[list[tuple[int, int]]] = [[] for _ in widths]
     for i, node in enumerate(nodes):
         if node.parent < 0:
-            heapq.heappush(ready[of[i]], (-heights[i], i))
-    step, place = [0] * len(nodes), [0] * len(nodes)
+            heapq.heappush(ready[node.kind], (-node.height, i))
+    found = [(0, 0)] * len(nodes)
     now, left = 0, len(nodes)
     while left:
         taken = [
@@ -435,18 +405,19 @@ def _place(tree: LevelTree, classes: Classes, heights: list[int], widths: tuple[
         for some in taken:
             left -= len(some)
             for at, i in enumerate(some):
-                step[i], place[i] = now, at
+                found[i] = now, at
                 for child in nodes[i].children:
-                    heapq.heappush(ready[of[child]], (-heights[child], child))
+                    heapq.heappush(ready[nodes[child].kind], (-nodes[child].height, child))
         now += 1
     steps = round_up(now)
-    return Schedule(steps, widths, [steps - 1 - s for s in step], place)
+    return steps, [(steps - 1 - step, at) for step, at in found]
 
 
 # Entries of the map from the flat vector to the tables that are not positions.
 IMPOSSIBLE, NEUTRAL = -1, -2
 FAR_TOO_MANY = 2**40  # cells of all nodes: beyond any memory
 Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis, the (size, stride) of its variables
+Entry = tuple[Parts, tuple[int, ...], int]  # a pattern, the row of a map that has it, and its first position
 
 GATHERED, LAUNCHES = 4, 10  # cells whose time a gathered one takes, and launches that a step takes
 OPERATIONS = 120  # compiled operations per shape, independent of the number of cliques
@@ -508,37 +479,34 @@ class LevelMaps(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Arrangement:
-    """A level tree with its classes and schedule, without index maps."""
+    """A level tree whose nodes are in classes and placed, without index maps.
 
-    tree: LevelTree
-    classes: Classes
-    schedule: Schedule
+    Attributes:
+        structure: the model.
+        nodes: the nodes, in no particular order.
+        sizes: what determines the program.
+    """
+
+    structure: Structure
+    nodes: list[Node]
     sizes: LevelSizes
-
-    @property
-    def structure(self) -> Structure:
-        """The model's sizes and cliques."""
-        return self.tree.structure
 
     @property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
         structure, sizes = self.structure, self.sizes
-        tables = sorted(
-            ((v, structure.cells(v)) for v in {tuple(sorted(node.variables)) for node in self.tree.nodes}),
-            key=lambda entry: (-entry[1], entry[0]),
-        )
+        largest = structure.largest(sorted({tuple(sorted(node.variables)) for node in self.nodes}))
         inputs, by = structure.length, device_rates()
         maps = sizes.cells + sizes.length + sizes.steps * (sizes.fan_in * sizes.sent_down + sizes.sent_up)
         return Forecast(
             method=f"{sizes.steps} levels of {sum(sizes.widths)} nodes in {len(sizes.shapes)} shapes, "
             f"{sizes.cells:,} cells with padding",
-            largest=max((n for _, n in tables), default=1),
+            largest=largest[0][1] if largest else 1,
             inputs=inputs,
             # potentials, conditionals and beliefs of all nodes, and the maps
             cells=3 * sizes.cells + maps,
             work=2 * sizes.cells + inputs,
-            largest_tables=tuple(tables[:3]),
+            largest_tables=largest,
             operations=OPERATIONS * len(sizes.shapes),
             seconds=GATHERED * by.cell * (sizes.cells + inputs) + LAUNCHES * by.launch * sizes.steps,
             kernels=sizes.steps * (STEP_KERNELS + CLASS_KERNELS * len(sizes.shapes)),
@@ -551,18 +519,17 @@ def arrange(structure: Structure) -> Arrangement:
     Raises:
         ModelTooLargeError: the tables have at least 2**40 cells, far beyond any memory.
     """
-    tree = build(structure)
-    cells = sum(structure.cells(node.variables) for node in tree.nodes)
+    nodes, fan_in = build(structure)
+    cells = sum(structure.cells(node.variables) for node in nodes)
     if cells >= FAR_TOO_MANY:
         raise ModelTooLargeError(
             f"levels over these cliques have {float(cells):.1e} cells: measure fewer or smaller cliques that "
             "overlap less."
         )
-    classes = classify(tree)
-    chosen = schedule(tree, classes)
+    shapes = classify(structure, nodes)
+    steps, widths = schedule(nodes, shapes)
     length = round_up(max(1, structure.length))
-    sizes = LevelSizes(chosen.steps, tree.fan_in, classes.shapes, chosen.widths, length)
-    return Arrangement(tree, classes, chosen, sizes)
+    return Arrangement(structure, nodes, LevelSizes(steps, fan_in, shapes, widths, length))
 
 
 def index_maps(arrangement: Arrangement) -> LevelMaps:
@@ -596,70 +563,44 @@ def _inverse(tables: Sequence[np.ndarray], length: int, chunk: int = 1 << 18) ->
 
 
 class _Writer:
-    """Builds index maps, one pattern at a time for all nodes that share it."""
+    """Builds index maps, one pattern of strides at a time for all nodes that share it."""
 
     def __init__(self, arrangement: Arrangement) -> None:
-        self.sizes = arrangement.sizes
-        self.nodes, self.structure = arrangement.tree.nodes, arrangement.tree.structure
-        self.groups, self.of = arrangement.classes.groups, arrangement.classes.of
-        schedule = arrangement.schedule
-        self.slot = [
-            s * self.sizes.widths[k] + p
-            for s, p, k in zip(schedule.step, schedule.place, self.of, strict=True)
-        ]
-        self.up_base = self._bases(schedule, self.sizes.sent_up, 0)
-        self.down_base = self._bases(schedule, self.sizes.sent_down, 1)
-        starts = np.cumsum([0, *(self.structure.cells(c) for c in self.structure.cliques)])
-        self.starts = starts.tolist()
-        self.members: list[list[int]] = [[] for _ in self.sizes.shapes]
-        for i, k in enumerate(self.of):
-            self.members[k].append(i)
+        self.structure, self.nodes, self.sizes = arrangement.structure, arrangement.nodes, arrangement.sizes
+        self.starts = np.cumsum([0, *map(self.structure.cells, self.structure.cliques)]).tolist()
+        self.members: list[list[Node]] = [[] for _ in self.sizes.shapes]
+        for node in self.nodes:
+            self.members[node.kind].append(node)
 
-    def _bases(self, schedule: Schedule, a_step: int, axis: int) -> list[int]:
-        """Return the start of each node's message, which is over axes `axis` and `axis + 1`."""
+    def _slot(self, node: Node) -> int:
+        return node.step * self.sizes.widths[node.kind] + node.place
+
+    def _message(self, node: Node, axis: int) -> tuple[dict[int, int], int]:
+        """The strides of a node's message, which is over axes `axis` and `axis + 1`, and where it starts."""
         each = [shape[axis] * shape[axis + 1] for shape in self.sizes.shapes]
-        first = [0, *np.cumsum([w * n for w, n in zip(self.sizes.widths, each, strict=True)]).tolist()]
-        places = zip(schedule.step, schedule.place, self.of, strict=True)
-        return [s * a_step + first[k] + p * each[k] for s, p, k in places]
-
-    def _parts(self, groups: Iterable[Sequence[int]], stride: dict[int, int]) -> Parts:
-        return tuple(tuple((self.structure.sizes[v], stride[v]) for v in group) for group in groups)
-
-    def _strides(self, groups: Sequence[Sequence[int]], inner: int) -> dict[int, int]:
-        """Stride of each variable in a message of two axes, the second padded to `inner`."""
-        stride = {}
-        for group, step in zip(groups, (inner, 1), strict=True):
-            for v in reversed(group):
-                stride[v] = step
-                step *= self.structure.sizes[v]
-        return stride
+        of_class = [width * cells for width, cells in zip(self.sizes.widths, each, strict=True)]
+        before = node.step * sum(of_class) + sum(of_class[: node.kind])
+        first, second = node.groups[axis : axis + 2]
+        inner = self.sizes.shapes[node.kind][axis + 1]  # the second axis is padded to it
+        stride = self.structure.strides(first, inner) | self.structure.strides(second)
+        return stride, before + node.place * each[node.kind]
 
     def tables(self, k: int) -> np.ndarray:
         """Positions in the flat vector of the cells of a class's tables."""
         shape, sizes = self.sizes.shapes[k], self.sizes
         found = np.full((sizes.steps * sizes.widths[k], math.prod(shape)), IMPOSSIBLE, np.int32)
         found[:, 0] = NEUTRAL  # so that slots without a node send zeros
-        patterns: dict[tuple[Parts, bool, bool], list[int]] = {}
-        for i in self.members[k]:
-            node, groups = self.nodes[i], self.groups[i]
-            stride = dict.fromkeys(node.variables, 0)
-            step = 1
-            for v in reversed(node.variables if node.clique >= 0 else ()):
-                stride[v] = step
-                step *= self.structure.sizes[v]
-            key = (self._parts(groups, stride), node.clique >= 0, _doubled(groups))
-            patterns.setdefault(key, []).append(i)
-        for (parts, measured, doubled), some in patterns.items():
-            pattern = offsets(parts, shape)
-            if doubled:
-                rows = np.arange(shape[0])[:, None, None, None] == np.arange(shape[2])[:, None]
-                pattern = np.where(np.broadcast_to(rows, shape).reshape(-1), pattern, IMPOSSIBLE)
-            slots = [self.slot[i] for i in some]
-            if measured:
-                starts = np.array([self.starts[self.nodes[i].clique] for i in some], np.int32)
-                found[slots] = np.where(pattern >= 0, pattern + starts[:, None], IMPOSSIBLE)
-            else:
-                found[slots] = np.where(pattern >= 0, NEUTRAL, IMPOSSIBLE)
+        entries: list[Entry] = []
+        for node in self.members[k]:
+            measured = node.clique >= 0
+            stride = self.structure.strides(node.variables) if measured else {}
+            start = self.starts[node.clique] if measured else NEUTRAL
+            entries.append((parts_of(self.structure, node.groups, stride), (self._slot(node),), start))
+        _fill(found, entries, shape, IMPOSSIBLE)
+        # of variables that are on two axes, only equal values are possible
+        doubled = [self._slot(n) for n in self.members[k] if n.groups[0] and n.groups[0] == n.groups[2]]
+        apart = np.arange(shape[0])[:, None, None, None] != np.arange(shape[2])[:, None]
+        found[np.ix_(np.array(doubled, int), np.broadcast_to(apart, shape).reshape(-1))] = IMPOSSIBLE
         return found.reshape(sizes.steps, sizes.widths[k], -1)
 
     def up(self, k: int) -> np.ndarray:
@@ -667,13 +608,13 @@ class _Writer:
         (_, b, c, _), sizes = self.sizes.shapes[k], self.sizes
         nothing = sizes.steps * sizes.sent_up
         found = np.full((sizes.steps * sizes.widths[k], sizes.fan_in, b * c), nothing, np.int32)
-        patterns: dict[Parts, list[tuple[int, ...]]] = {}
-        for i in self.members[k]:
-            for place, child in enumerate(self.nodes[i].children):
-                stride = self._strides(self.groups[child][:2], sizes.shapes[self.of[child]][1])
-                parts = self._parts(self.groups[i][1:3], stride)
-                patterns.setdefault(parts, []).append((self.slot[i], place, self.up_base[child]))
-        _fill(found, patterns, (b, c), nothing)
+        entries: list[Entry] = []
+        for node in self.members[k]:
+            for place, child in enumerate(node.children):
+                stride, start = self._message(self.nodes[child], 0)
+                parts = parts_of(self.structure, node.groups[1:3], stride)
+                entries.append((parts, (self._slot(node), place), start))
+        _fill(found, entries, (b, c), nothing)
         return found.reshape(sizes.steps, sizes.widths[k], sizes.fan_in, -1)
 
     def down(self, k: int) -> np.ndarray:
@@ -682,30 +623,30 @@ class _Writer:
         certain = sizes.steps * sizes.sent_down
         found = np.full((sizes.steps * sizes.widths[k], a * b), certain + 1, np.int32)
         found[:, 0] = certain  # roots, and slots without a node
-        patterns: dict[Parts, list[tuple[int, ...]]] = {}
-        for i in self.members[k]:
-            above = self.nodes[i].parent
-            if above >= 0:
-                stride = self._strides(self.groups[above][1:3], sizes.shapes[self.of[above]][2])
-                parts = self._parts(self.groups[i][:2], stride)
-                patterns.setdefault(parts, []).append((self.slot[i], self.down_base[above]))
-        _fill(found, patterns, (a, b), certain + 1)
+        entries: list[Entry] = []
+        for node in self.members[k]:
+            if node.parent >= 0:
+                stride, start = self._message(self.nodes[node.parent], 1)
+                parts = parts_of(self.structure, node.groups[:2], stride)
+                entries.append((parts, (self._slot(node),), start))
+        _fill(found, entries, (a, b), certain + 1)
         return found.reshape(sizes.steps, sizes.widths[k], -1)
 
 
-def _fill(
-    found: np.ndarray, patterns: dict[Parts, list[tuple[int, ...]]], shape: tuple[int, ...], nothing: int
-) -> None:
-    """Write the positions of messages into `found`, for each pattern at once its places and starts."""
+def _fill(found: np.ndarray, entries: Iterable[Entry], shape: tuple[int, ...], nothing: int) -> None:
+    """Write positions into rows of a map, at once for all entries of one pattern; `nothing` in padding."""
+    patterns: dict[Parts, list[tuple[int, ...]]] = {}
+    for parts, row, start in entries:
+        patterns.setdefault(parts, []).append((*row, start))
     for parts, some in patterns.items():
         pattern = offsets(parts, shape)
-        *places, starts = np.array(some, np.int32).T
-        found[tuple(places)] = np.where(pattern >= 0, pattern + starts[:, None], nothing)
+        *rows, starts = np.array(some, np.int32).T
+        found[tuple(rows)] = np.where(pattern >= 0, pattern + starts[:, None], nothing)
 
 
-def _doubled(groups: Groups) -> bool:
-    """Return whether the same variables are on two axes, so that only the diagonal is possible."""
-    return bool(groups[0]) and groups[0] == groups[2]
+def parts_of(structure: Structure, axes: Iterable[Sequence[int]], stride: Mapping[int, int]) -> Parts:
+    """For each axis, the size and stride of its variables; those without a stride change nothing."""
+    return tuple(tuple((structure.sizes[v], stride.get(v, 0)) for v in axis) for axis in axes)
 
 
 def offsets(parts: Parts, shape: tuple[int, ...]) -> np.ndarray:

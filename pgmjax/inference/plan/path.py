@@ -165,9 +165,20 @@ def build(
     name = {i: i for i in builder.tables}  # number of a table in `merges` -> its number here
     for count, (left, right) in enumerate(merges, start=len(structure.cliques)):
         name[count] = builder.merge(name[left], name[right])
-    builder.merge_all()
-    builder.arrange(output)
-    return ContractionPath(structure, output, _with_axes(structure, output, builder.steps), method)
+    return builder.path(output, method)
+
+
+def by_elimination(
+    structure: Structure, output: Sequence[int], order: Iterable[int], method: str
+) -> ContractionPath:
+    """The steps of a bucket elimination: for each variable, its tables in pairs, small ones first."""
+    output = tuple(output)
+    builder = _Builder(structure, frozenset(output))
+    for v in order:
+        bucket = sorted(builder.holding[v], key=lambda i: (len(builder.tables[i]), i))
+        while len(bucket) > 1:
+            bucket = [*bucket[2:], builder.merge(bucket[0], bucket[1])]
+    return builder.path(output, method)
 
 
 class _Builder:
@@ -176,43 +187,44 @@ class _Builder:
     def __init__(self, structure: Structure, wanted: frozenset[int]):
         self.structure, self.wanted = structure, wanted
         self.steps: list[Step] = []
-        self.tables = {i: frozenset(c) for i, c in enumerate(structure.cliques)}
-        self.uses = [0] * len(structure.sizes)
-        for members in self.tables.values():
-            for v in members:
-                self.uses[v] += 1
+        self.tables: dict[int, frozenset[int]] = {}
+        self.holding: list[set[int]] = [set() for _ in structure.sizes]  # the tables that have a variable
+        for i, clique in enumerate(structure.cliques):
+            self._put(i, clique)
+
+    def _put(self, i: int, variables: Iterable[int]) -> None:
+        self.tables[i] = frozenset(variables)
+        for v in self.tables[i]:
+            self.holding[v].add(i)
 
     def _add(self, operands: tuple[int, ...]) -> int:
         union = frozenset().union(*(self.tables[i] for i in operands))
         for i in operands:
             for v in self.tables.pop(i):
-                self.uses[v] -= 1
-        kept = tuple(sorted(v for v in union if self.uses[v] or v in self.wanted))
+                self.holding[v].discard(i)
+        kept = tuple(sorted(v for v in union if self.holding[v] or v in self.wanted))
         new = len(self.structure.cliques) + len(self.steps)
         self.steps.append(Step(operands, (*kept, *sorted(union.difference(kept))), kept))
-        self.tables[new] = frozenset(kept)
-        for v in kept:
-            self.uses[v] += 1
+        self._put(new, kept)
         return new
 
     def _reduced(self, i: int) -> int:
         """The table without variables that occur in no other table, which makes products smaller."""
-        alone = any(self.uses[v] == 1 and v not in self.wanted for v in self.tables[i])
+        alone = any(len(self.holding[v]) == 1 and v not in self.wanted for v in self.tables[i])
         return self._add((i,)) if alone else i
 
     def merge(self, left: int, right: int) -> int:
         return self._add((self._reduced(left), self._reduced(right)))
 
-    def merge_all(self) -> None:
+    def path(self, output: Variables, method: str) -> ContractionPath:
+        """All steps, with the tables that are left multiplied at the end, small ones first."""
         rest = sorted(self.tables, key=lambda i: self.structure.cells(self.tables[i]))
         while len(rest) > 1:
             rest = [self.merge(rest[0], rest[1]), *rest[2:]]
-        self._reduced(rest[0])
-
-    def arrange(self, output: Variables) -> None:
-        (last,) = self.tables
+        last = self._reduced(rest[0])
         if not self.steps or set(self.steps[-1].kept) != set(output):
             self.steps.append(Step((last,), output, output))
+        return ContractionPath(self.structure, output, _with_axes(self.structure, output, self.steps), method)
 
 
 def _with_axes(structure: Structure, output: Variables, steps: list[Step]) -> tuple[Step, ...]:

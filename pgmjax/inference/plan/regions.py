@@ -170,17 +170,13 @@ class CountingNumbers:
         outer: of each outer region, > 0.
         inner: of each inner region, of any sign.
         conditional: for each inner region and each outer region above it, the weight of the outer region's
-            entropy given the inner one; None if the numbers are not a sum of conditional entropies.
+            entropy given the inner one; None if the numbers are not a sum of conditional entropies, which
+            makes the approximation concave and never below the entropy.
     """
 
     outer: np.ndarray
     inner: np.ndarray
     conditional: tuple[np.ndarray, ...] | None
-
-    @property
-    def bounds(self) -> bool:
-        """True if the approximation is concave and never below the entropy."""
-        return self.conditional is not None
 
 
 def one_per_attribute(graph: RegionGraph) -> CountingNumbers:

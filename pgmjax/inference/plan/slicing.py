@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.plan import contraction, elimination
-from pgmjax.inference.plan.contraction import CellCosts
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.path import SHOWN, ContractionPath, Cost, of_path
 from pgmjax.inference.plan.structure import Structure, Variables
 
 MAX_WORK = 10**13  # combined cells of all slices: minutes per call
-# Besides the planner's own weights, paths that store less are tried, as they may need fewer slices.
-_WEIGHTS = (contraction.WEIGHTS, CellCosts(union=1.0, stored=2000.0))
+# Besides the planner's own cost of a stored cell: paths that store less may need fewer slices.
+_STORED = (contraction.STORED, 2000.0)
 _TABLES = 3
 
 
@@ -63,7 +63,7 @@ class SlicedPath:
     def axes(self) -> tuple[tuple[tuple[int, int], ...], ...]:
         """Sliced axes of each clique: the axis, and the index of its variable in `variables`.
 
-        Along these axes, slice `i` of a clique's table starts at `starts(i)` and has length `widths`. The
+        Along these axes, slice `i` of a clique's table starts at `starts[i]` and has length `widths`. The
         marginal of a clique without sliced axes is the sum over all slices.
         """
         place = {v: n for n, v in enumerate(self.variables)}
@@ -72,13 +72,13 @@ class SlicedPath:
             for clique in self.structure.cliques
         )
 
-    def starts(self, index: int) -> tuple[int, ...]:
-        """First value of each sliced variable in a slice; the last variable varies fastest."""
-        found: list[int] = []
-        for parts, width in zip(reversed(self.parts), reversed(self.widths), strict=True):
-            index, part = divmod(index, parts)
-            found.append(part * width)
-        return tuple(reversed(found))
+    @functools.cached_property
+    def starts(self) -> tuple[tuple[int, ...], ...]:
+        """For each slice, the first value of each sliced variable; the last variable varies fastest."""
+        values = [
+            range(0, self.structure.sizes[v], w) for v, w in zip(self.variables, self.widths, strict=True)
+        ]
+        return tuple(itertools.product(*values))
 
     def lines(self, fast: bool = False) -> list[str]:
         """The plan as lines of text.
@@ -116,9 +116,9 @@ def plan(structure: Structure, max_bytes: int, min_slices: int = 1) -> SlicedPat
         ModelTooLargeError: no slicing fits, or only one with too much work; the message gives the figures.
     """
     tried: list[SlicedPath] = []
-    for weights in _WEIGHTS:
-        whole = contraction.plan(structure, weights=weights)
-        search = _Search(structure, max_bytes, min_slices, weights, tried[0].path if tried else whole)
+    for stored in _STORED:
+        whole = contraction.plan(structure, stored=stored)
+        search = _Search(structure, max_bytes, min_slices, stored, tried[0].path if tried else whole)
         if not tried:
             tried.append(search.sliced(whole, {}))
             if 8 * structure.length > max_bytes:
@@ -141,14 +141,14 @@ class _Search:
         structure: the tables.
         max_bytes: memory of a call.
         min_slices: minimum number of slices.
-        weights: by which paths are planned.
+        stored: cost of a stored cell, by which paths are planned.
         unsliced: the path with whose work that of all slices is compared.
     """
 
     structure: Structure
     max_bytes: int
     min_slices: int
-    weights: CellCosts
+    stored: float
     unsliced: ContractionPath
 
     def run(self, whole: ContractionPath) -> list[SlicedPath]:
@@ -157,7 +157,7 @@ class _Search:
         widths = dict(zip(first.variables, first.widths, strict=True))
         if not widths:
             return [first]
-        again = contraction.plan(first.path.structure, weights=self.weights)
+        again = contraction.plan(first.path.structure, stored=self.stored)
         return [first, self.widened(self.narrowed(self.sliced(again, widths)))]
 
     def fits(self, sliced: SlicedPath) -> bool:
@@ -208,12 +208,12 @@ class _Search:
         variables = tuple(v for v in sorted(widths) if widths[v] < self.structure.sizes[v])
         one = of_path(inner)
         slices = math.prod(self.structure.sizes[v] // widths[v] for v in variables)
-        whole = one if slices == 1 else self.all_slices(one, inner.structure.length, slices)
+        whole = one if slices == 1 else self._all_slices(one, inner.structure.length, slices)
         kept = tuple(widths[v] for v in variables)
         overhead = whole.exponentials / self.unsliced.work
         return SlicedPath(self.structure, variables, kept, inner, whole, overhead)
 
-    def all_slices(self, one: Cost, inputs: int, slices: int) -> Cost:
+    def _all_slices(self, one: Cost, inputs: int, slices: int) -> Cost:
         """Cost of all slices; each reads its part of the inputs and adds to the gradients."""
         return dataclasses.replace(
             one,

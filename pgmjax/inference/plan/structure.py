@@ -57,6 +57,19 @@ class Structure:
         """Number of cells of a table over some variables: exact up to `MOST_CELLS`, which stands for more."""
         return min(math.prod(self.sizes[v] for v in variables), MOST_CELLS)
 
+    def largest(self, tables: Iterable[Variables], count: int = 3) -> tuple[tuple[Variables, int], ...]:
+        """The largest of some tables, given by their variables, with their cells."""
+        cells = {variables: self.cells(variables) for variables in tables}
+        return tuple(sorted(cells.items(), key=lambda entry: -entry[1])[:count])
+
+    def strides(self, variables: Sequence[int], step: int = 1) -> dict[int, int]:
+        """Stride of each variable in a row-major table over them, if the last one's is `step`."""
+        found = {}
+        for v in reversed(variables):
+            found[v] = step
+            step *= self.sizes[v]
+        return found
+
     @functools.cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shape of each clique's table."""

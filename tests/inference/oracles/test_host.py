@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.oracles.host_tree import HostTree, SlicedTree, calibrate, summed
+from pgmjax.inference.oracles.host_tree import HostTree, SlicedTree, summed
 from pgmjax.inference.plan import elimination, forecast, parts
 from pgmjax.inference.plan.structure import Structure
 from tests import models
@@ -56,7 +56,7 @@ def test_tables_and_log_partition_are_those_of_the_joint(name, spread):
     structure = STRUCTURES[name]
     tables = models.potentials(structure, seed=3, spread=spread, zeros=0.2)
     logits = models.joint(structure, tables)
-    found = calibrate(HostModel(Structure(*structure), tuple(tables)))
+    found = HostTree(HostModel(Structure(*structure), tuple(tables)))
     assert found.log_partition == pytest.approx(models.log_partition(logits), rel=1e-13, abs=1e-12)
     product = np.ones(structure[0])
     tables = [found.table(n) for n in range(len(found.given))]
@@ -87,7 +87,7 @@ def test_a_tree_that_does_not_fit_is_refused_as_a_whole(monkeypatch):
     host = HostModel(Structure(sizes, cliques), tuple(np.zeros((100, 100)) for _ in cliques))
     monkeypatch.setattr(forecast, "available_bytes", lambda: 8 * 39 * 10_000)
     with pytest.raises(forecast.ModelTooLargeError, match="junction tree"):
-        calibrate(host)
+        HostTree(host)
 
 
 def test_summed_keeps_the_order_asked_for():
@@ -174,8 +174,8 @@ def test_marginals_of_a_network_need_only_the_ancestors(wanted):
     host = network()
     logits = models.joint((NETWORK.sizes, NETWORK.cliques), list(host.tables))
     np.testing.assert_allclose(host.marginal(wanted), models.marginal(logits, wanted), atol=1e-14)
-    _, asked = host._asked(wanted)
-    used = {v for _, variables in asked for v in variables}
+    asked, _ = host._asked(wanted)
+    used = {v for clique in asked.cliques for v in clique}
     ancestors = {0: {0}, 1: {0, 1}, 2: {0, 1, 2}, 3: {0, 1, 2, 3}, 4: {0, 1, 2, 3, 4}}
     assert used == set().union(*(ancestors[v] for v in wanted))
 

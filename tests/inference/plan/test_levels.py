@@ -16,14 +16,14 @@ def chain(variables, size=10):
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_nodes_share_with_parent_and_children_what_they_say(name):
     structure = Structure(*STRUCTURES[name])
-    tree = levels.build(structure)
-    assert sorted(n.clique for n in tree.nodes if n.clique >= 0) == list(range(len(structure.cliques)))
-    for node in tree.nodes:
-        above = set(tree.nodes[node.parent].variables) if node.parent >= 0 else set()
+    nodes, fan_in = levels.build(structure)
+    assert sorted(n.clique for n in nodes if n.clique >= 0) == list(range(len(structure.cliques)))
+    for node in nodes:
+        above = set(nodes[node.parent].variables) if node.parent >= 0 else set()
         assert node.above == set(node.variables) & above
-        assert len(node.children) <= tree.fan_in
+        assert len(node.children) <= fan_in
         for child in node.children:
-            assert tree.nodes[child].above == node.below
+            assert nodes[child].above == node.below
         if node.clique >= 0:
             assert node.variables == structure.cliques[node.clique]
 
@@ -31,23 +31,22 @@ def test_nodes_share_with_parent_and_children_what_they_say(name):
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_a_variable_stands_in_one_connected_part(name):
     """Running intersection: below the topmost node of a variable, no node without it has it again."""
-    tree = levels.build(Structure(*STRUCTURES[name]))
+    nodes, _ = levels.build(Structure(*STRUCTURES[name]))
     for v in range(len(STRUCTURES[name][0])):
-        tops = [n for n in tree.nodes if v in n.variables and v not in n.above]
+        tops = [n for n in nodes if v in n.variables and v not in n.above]
         assert len(tops) == 1
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_children_come_before_parents_and_places_are_used_once(name):
     arrangement = levels.arrange(Structure(*STRUCTURES[name]))
-    tree, schedule = arrangement.tree, arrangement.schedule
-    for i, node in enumerate(tree.nodes):
-        assert 0 <= schedule.step[i] < schedule.steps
-        assert 0 <= schedule.place[i] < schedule.widths[arrangement.classes.of[i]]
+    nodes, sizes = arrangement.nodes, arrangement.sizes
+    for node in nodes:
+        assert 0 <= node.step < sizes.steps
+        assert 0 <= node.place < sizes.widths[node.kind]
         if node.parent >= 0:
-            assert schedule.step[i] < schedule.step[node.parent]
-    places = set(zip(arrangement.classes.of, schedule.step, schedule.place, strict=True))
-    assert len(places) == len(tree.nodes)
+            assert node.step < nodes[node.parent].step
+    assert len({(node.kind, node.step, node.place) for node in nodes}) == len(nodes)
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
@@ -69,12 +68,12 @@ def test_a_chain_is_rooted_at_its_middle_and_is_one_class_without_padding():
     assert sizes.shapes == ((10, 10, 10, 1),)
     assert sizes.widths == (2,)
     assert sizes.steps == 512
-    assert max(arrangement.tree.heights()) + 1 == 501
+    assert max(node.height for node in arrangement.nodes) + 1 == 501
 
 
 def test_thousands_of_attributes_are_planned_in_half_as_many_steps():
     arrangement = levels.arrange(chain(10_000))
-    assert max(arrangement.tree.heights()) + 1 <= arrangement.sizes.steps < 5200
+    assert max(node.height for node in arrangement.nodes) + 1 <= arrangement.sizes.steps < 5200
 
 
 @pytest.mark.parametrize("number", [1, 8, 9, 100, 998_000])

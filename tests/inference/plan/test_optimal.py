@@ -8,7 +8,7 @@ import pytest
 
 from pgmjax.inference.plan import contraction
 
-WEIGHTS = contraction.CellCosts(union=1.0, stored=7.0)
+STORED = 7.0
 
 
 def random_tables(seed, count, variables=5):
@@ -28,8 +28,8 @@ def weight_of(tables, outside, sizes, merges):
         union = alive.pop(left) | alive.pop(right)
         needed = outside.union(*alive.values())
         alive[number] = union & needed
-        weight += WEIGHTS.union * math.prod(sizes[v] for v in union)
-        weight += WEIGHTS.stored * math.prod(sizes[v] for v in alive[number])
+        weight += math.prod(sizes[v] for v in union)
+        weight += STORED * math.prod(sizes[v] for v in alive[number])
     assert len(alive) == 1
     return weight
 
@@ -43,8 +43,8 @@ def least_weight(tables, outside, sizes):
         rest = [t for n, t in enumerate(tables) if n not in (i, j)]
         union = tables[i] | tables[j]
         kept = union & outside.union(*rest)
-        own = WEIGHTS.union * math.prod(sizes[v] for v in union)
-        own += WEIGHTS.stored * math.prod(sizes[v] for v in kept)
+        own = math.prod(sizes[v] for v in union)
+        own += STORED * math.prod(sizes[v] for v in kept)
         best = min(best, own + least_weight([*rest, kept], outside, sizes))
     return best
 
@@ -60,15 +60,15 @@ def prepared(seed, count):
 def test_finds_the_least_weight_of_all_orders(seed):
     tables, sizes, outside = prepared(seed, 5)
     wanted = least_weight(tables, outside, sizes)
-    weight, merges = contraction.optimal_merges(tables, outside, sizes, WEIGHTS, math.inf)
+    weight, merges = contraction.optimal_merges(tables, outside, sizes, STORED, math.inf)
     assert weight == wanted == weight_of(tables, outside, sizes, merges)
-    assert contraction.optimal_merges(tables, outside, sizes, WEIGHTS, wanted * (1 + 1e-9))[0] == wanted
-    assert contraction.optimal_merges(tables, outside, sizes, WEIGHTS, wanted) is None
+    assert contraction.optimal_merges(tables, outside, sizes, STORED, wanted * (1 + 1e-9))[0] == wanted
+    assert contraction.optimal_merges(tables, outside, sizes, STORED, wanted) is None
 
 
 def test_gives_up_after_so_many_pairs():
     tables, sizes, outside = prepared(0, 12)
-    assert contraction.optimal_merges(tables, outside, sizes, WEIGHTS, math.inf, max_pairs=1000) is None
+    assert contraction.optimal_merges(tables, outside, sizes, STORED, math.inf, max_pairs=1000) is None
 
 
 def test_more_variables_than_a_table_of_products_holds():
@@ -76,7 +76,7 @@ def test_more_variables_than_a_table_of_products_holds():
     tables = [frozenset(int(v) for v in rng.choice(30, 12, replace=False)) for _ in range(6)]
     shared = {v for v in range(30) if sum(v in t for t in tables) > 1}
     tables = [t & shared for t in tables]
-    weight, merges = contraction.optimal_merges(tables, frozenset(), (2,) * 30, WEIGHTS, math.inf)
+    weight, merges = contraction.optimal_merges(tables, frozenset(), (2,) * 30, STORED, math.inf)
     assert weight == weight_of(tables, frozenset(), (2,) * 30, merges)
 
 
@@ -87,15 +87,15 @@ def test_local_search_never_loses(seed, monkeypatch):
     chain = [(0, 1), *((n, 10 + n) for n in range(2, 12))]
     before = weight_of(tables, outside, sizes, chain)
     after = weight_of(
-        tables, outside, sizes, contraction.refined_merges(tables, outside, sizes, chain, WEIGHTS)
+        tables, outside, sizes, contraction.refined_merges(tables, outside, sizes, chain, STORED)
     )
     assert (
-        contraction.optimal_merges(tables, outside, sizes, WEIGHTS, after * (1 + 1e-9))[0] <= after <= before
+        contraction.optimal_merges(tables, outside, sizes, STORED, after * (1 + 1e-9))[0] <= after <= before
     )
 
 
 def test_local_search_of_a_whole_is_exhaustive():
     tables, sizes, outside = prepared(3, 6)
     chain = [(0, 1), (2, 6), (3, 7), (4, 8), (5, 9)]
-    found = contraction.refined_merges(tables, outside, sizes, chain, WEIGHTS)
+    found = contraction.refined_merges(tables, outside, sizes, chain, STORED)
     assert weight_of(tables, outside, sizes, found) == least_weight(tables, outside, sizes)

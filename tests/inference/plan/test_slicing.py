@@ -23,7 +23,7 @@ def pairs(count, size):
 
 def cut(sliced, tables, index):
     """Tables of one slice."""
-    starts = sliced.starts(index)
+    starts = sliced.starts[index]
     found = []
     for table, axes in zip(tables, sliced.axes, strict=True):
         for axis, place in axes:
@@ -49,7 +49,7 @@ def test_slices_add_up_to_the_whole(seed):
         for n, (clique, axes) in enumerate(zip(structure.cliques, sliced.axes, strict=True)):
             where = [slice(None)] * len(clique)
             for axis, place in axes:
-                start = sliced.starts(index)[place]
+                start = sliced.starts[index][place]
                 where[axis] = slice(start, start + sliced.widths[place])
             order = sorted(range(len(clique)), key=lambda a: clique[a])
             mine = cells.sum(axis=tuple(v for v in range(cells.ndim) if v not in clique))
