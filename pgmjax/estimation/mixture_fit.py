@@ -27,10 +27,10 @@ from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.estimation import losses, mixture_layout, regularisation
+from pgmjax.estimation import losses, mixture_layout
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
-from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
+from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
 from pgmjax.estimation.region_fit import RegionDivergence, counting_numbers
@@ -48,25 +48,24 @@ from pgmjax.model.mixture import MixtureModel
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["inner", "divergence", "place", "weight", "least"],
+    data_fields=["divergence", "place", "weight", "least"],
     meta_fields=[],
     drop_fields=["attributes", "noise_level"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
-class Pulled(WrappedLoss):
-    """``L(mu) + weight * D(mu)``, with D the relative entropy to the product of mu's own one-way marginals.
+class MixturePull:
+    """``weight * D(mu)``, with D the relative entropy to the product of mu's own one-way marginals.
 
     D is not convex in mu, since the product moves with it.
 
     Attributes:
-        inner: the loss L.
         divergence: D over the regions of the loss's cliques.
         place: for each cell of the outer regions its position in the vector of all marginals.
         weight: of D (records).
         least: least probability of a value in the product.
         attributes: with their sizes, in the order of the divergence's variables; empty after a JAX
             transformation.
-        noise_level: expected loss L under the noise alone.
+        noise_level: expected loss under the noise alone.
     """
 
     divergence: RegionDivergence
@@ -79,22 +78,22 @@ class Pulled(WrappedLoss):
     @classmethod
     def of(
         cls,
-        inner: BoundLoss,
+        cliques: Sequence[Clique],
         domain: Domain,
         measurements: Sequence[LinearMeasurement],
         weight: float,
         total: float,
-    ) -> Pulled:
-        """Pull the l2 loss of some measurements.
+    ) -> MixturePull:
+        """Return the pull of a fit to some measurements.
 
         Args:
-            inner: the loss.
+            cliques: those of the loss.
             domain: the attributes.
             measurements: noisy answers.
             weight: weight of the relative entropy (records).
             total: number of records (counts).
         """
-        structure, names = Structure.named(domain.sizes, inner.cliques)
+        structure, names = Structure.named(domain.sizes, cliques)
         graph = region_graph(structure)
         starts = np.cumsum([0, *map(structure.cells, structure.cliques)])
         place = [
@@ -104,14 +103,13 @@ class Pulled(WrappedLoss):
         divergence = RegionDivergence.of(graph, counting_numbers(graph))
         attributes = tuple(zip(names, structure.sizes, strict=True))
         at = np.concatenate(place).astype(np.int32)
-        least = regularisation.LEAST * regularisation.noise_of(domain, measurements)[0] / total
+        least = pulls.least_share(domain, measurements, total)
         level = noise_level("l2", measurements)
-        return cls(inner, divergence, at, np.float64(weight), np.float64(least), attributes, level)
+        return cls(divergence, at, np.float64(weight), np.float64(least), attributes, level)
 
-    def flat(self, marginals: Any) -> Any:
-        """Return the pulled loss of all tables in one vector."""
-        weight = jnp.asarray(self.weight, marginals.dtype)
-        return self.inner.flat(marginals) + weight * self.distance(marginals)
+    def value(self, marginals: Any) -> Any:
+        """Return the pull at all tables in one vector."""
+        return jnp.asarray(self.weight, marginals.dtype) * self.distance(marginals)
 
     def distance(self, marginals: Any) -> Any:
         """Return D of all tables in one vector (nats)."""
@@ -123,14 +121,9 @@ class Pulled(WrappedLoss):
         """Return D of some tables, and the logarithms of the product's probabilities by attribute."""
         vector = jnp.concatenate([jnp.ravel(table) for table in marginals])
         logs = np.asarray(self.divergence.floored(vector[self.place], self.least))
-        sizes = [size for _, size in self.attributes]
+        names, sizes = zip(*self.attributes, strict=True)
         parts = np.split(logs, np.cumsum(sizes)[:-1])
-        names = [name for name, _ in self.attributes]
         return float(self.distance(vector)), dict(zip(names, parts, strict=True))
-
-    def cast(self, dtype: Any) -> Pulled:
-        """Return the loss with device arrays of another type."""
-        return dataclasses.replace(self, inner=self.inner.cast(dtype))
 
 
 MOST_COMPONENTS, FEWEST_COMPONENTS = 1000, 100
@@ -255,23 +248,27 @@ def fit_mixture(
     rule = StoppingRule.of(tol, max_steps, math.sqrt(noise_level(loss, measurements)))
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
         bound = losses.build(loss, domain, measurements, total, dtype)
-        if weight > 0:
-            bound = Pulled.of(bound, domain, measurements, weight, total)
-        limit = memory_limit(max_bytes)
-        number = _components(domain, bound, wanted, dtype, limit)
+        pull = MixturePull.of(bound.cliques, domain, measurements, weight, total) if weight > 0 else None
+        number = _components(domain, bound.cliques, pull is not None, wanted, dtype, memory_limit(max_bytes))
         plan = mixture_layout.layout(domain, bound.cliques, number, allowed)
         best: Descent | None = None
         for logits in starts(domain, number, restarts, seed, dtype, warm_start):
-            end = _descend_in_parts(bound, plan, logits, rule, floor, bar)
+            end = _descend_in_parts(bound, pull, plan, logits, rule, floor, bar)
             if best is None or end.loss < best.loss or math.isnan(best.loss):
                 best = end
     assert best is not None
     model = model_of(domain, best.logits, float(total), bound.cliques, allowed)
-    return _result(with_inputs(model, of_measurements(measurements)), bound, best, floor, rule)
+    return _result(with_inputs(model, of_measurements(measurements)), bound, pull, best, floor, rule)
 
 
 def _descend_in_parts(
-    bound: BoundLoss, plan: MixtureLayout, logits: Logits, rule: StoppingRule, floor: float, bar: Progress
+    bound: BoundLoss,
+    pull: MixturePull | None,
+    plan: MixtureLayout,
+    logits: Logits,
+    rule: StoppingRule,
+    floor: float,
+    bar: Progress,
 ) -> Descent:
     """Minimise the loss from one start; a pulled one first without its pull, down to the level of the noise.
 
@@ -279,21 +276,21 @@ def _descend_in_parts(
     makes both parts one compiled program.
     """
 
-    def part(bound: BoundLoss, logits: Logits, rule: StoppingRule) -> Descent:
+    def part(pull: MixturePull | None, logits: Logits, rule: StoppingRule) -> Descent:
         def watch(steps: int, value: float) -> None:
             bar.advance(steps, f"loss {value:.6g}")
 
-        return descend(bound, plan, logits, rate=RATE, stop=rule, floor=floor, watch=watch)
+        return descend(bound, pull, plan, logits, rate=RATE, stop=rule, floor=floor, watch=watch)
 
-    if not isinstance(bound, Pulled):
-        return part(bound, logits, rule)
-    free = dataclasses.replace(bound, weight=np.zeros_like(bound.weight))
-    few = dataclasses.replace(rule, max_steps=rule.max_steps // 2, noise_level=bound.noise_level)
+    if pull is None:
+        return part(None, logits, rule)
+    free = dataclasses.replace(pull, weight=np.zeros_like(pull.weight))
+    few = dataclasses.replace(rule, max_steps=rule.max_steps // 2, noise_level=pull.noise_level)
     first = part(free, logits, few)
     if first.status is Status.NOT_FINITE:
         return first
     left = dataclasses.replace(rule, max_steps=rule.max_steps - first.steps)
-    end = part(bound, first.logits, left)
+    end = part(pull, first.logits, left)
     return dataclasses.replace(end, steps=first.steps + end.steps)
 
 
@@ -315,9 +312,11 @@ def forecast_bytes(
     return (_LOGITS * logits + cells + _BATCH * batch) * np.dtype(dtype).itemsize
 
 
-def _components(domain: Domain, bound: BoundLoss, wanted: int | None, dtype: str, limit: int) -> int:
+def _components(
+    domain: Domain, cliques: Sequence[Clique], pulled: bool, wanted: int | None, dtype: str, limit: int
+) -> int:
     """Return the number of components, reduced by default to fit in memory, or refuse with the forecast."""
-    cliques, pulled, number = bound.cliques, isinstance(bound, Pulled), wanted
+    number = wanted
     if number is None:
         cells = sum(domain.size(clique) for clique in cliques)
         number = min(max(WORK // cells, FEWEST_COMPONENTS), MOST_COMPONENTS)
@@ -360,15 +359,20 @@ def _settings(restarts: Any, max_steps: Any, dtype: Any, tol: Any, lower_bound: 
 
 
 def _result(
-    model: MixtureModel, bound: BoundLoss, end: Descent, floor: float, rule: StoppingRule
+    model: MixtureModel,
+    bound: BoundLoss,
+    pull: MixturePull | None,
+    end: Descent,
+    floor: float,
+    rule: StoppingRule,
 ) -> MixtureFit:
     """Return the fit with the float64 loss of the model's own marginals."""
     tables = [model.marginal(clique) / model.total for clique in bound.cliques]
     value, beside, pulled = bound.exact(tables), 0.0, None
-    if isinstance(bound, Pulled):
+    if pull is not None:
         with precision("float64"):
-            divergence, logs = bound.cast("float64").towards(tables)
-        pulled = pulls.report(model.domain, model.total, float(bound.weight), max(divergence, 0.0), logs)
+            divergence, logs = pull.towards(tables)
+        pulled = pulls.report(model.domain, model.total, float(pull.weight), max(divergence, 0.0), logs)
         beside = pulled.weight * pulled.divergence
     gap = max(value + beside - floor, 0.0)
     status = rule.ending(end.status, value, gap)
@@ -394,26 +398,41 @@ class Descent:
     steps: int
 
 
-def _evaluate(loss: BoundLoss, layout: MixtureLayout, logits: Logits) -> tuple[jax.Array, Logits]:
-    return jax.value_and_grad(lambda point: loss.flat(layout.marginals(point)))(logits)
+def _evaluate(
+    loss: BoundLoss, pull: MixturePull | None, layout: MixtureLayout, logits: Logits
+) -> tuple[tuple[jax.Array, jax.Array], Logits]:
+    """Return the objective, the loss alone, and the gradient of the objective by the logits."""
+
+    def objective(point: Logits) -> tuple[jax.Array, jax.Array]:
+        marginals = layout.marginals(point)
+        alone = loss.flat(marginals)
+        return alone if pull is None else alone + pull.value(marginals), alone
+
+    return jax.value_and_grad(objective, has_aux=True)(logits)
 
 
 def _run_block(
-    loss: BoundLoss, layout: MixtureLayout, logits: Logits, moments: Any, scale: Any, rate: Any, steps: Any
+    loss: BoundLoss,
+    pull: MixturePull | None,
+    layout: MixtureLayout,
+    logits: Logits,
+    moments: Any,
+    scale: Any,
+    rate: Any,
+    steps: Any,
 ) -> tuple[Logits, Any, jax.Array, jax.Array, jax.Array]:
     """Run some steps of Adam, then evaluate the objective, the loss alone, and the gradient's norm."""
 
     def step(_: Any, state: tuple[Logits, Any]) -> tuple[Logits, Any]:
         point, before = state
-        _, gradient = _evaluate(loss, layout, point)
+        _, gradient = _evaluate(loss, pull, layout, point)
         gradient = jax.tree.map(lambda each: each / scale, gradient)
         direction, after = _ADAM.update(gradient, before)
         return jax.tree.map(lambda x, d: x - rate * d, point, direction), after
 
     logits, moments = jax.lax.fori_loop(0, steps, step, (logits, moments))
-    value, gradient = _evaluate(loss, layout, logits)
+    (value, alone), gradient = _evaluate(loss, pull, layout, logits)
     squares = [jnp.sum(jnp.square(each / scale)) for each in jax.tree.leaves(gradient)]
-    alone = loss.measured(layout.marginals(logits))
     return logits, moments, value, alone, jnp.sqrt(jnp.sum(jnp.stack(squares))) * scale
 
 
@@ -422,6 +441,7 @@ _block = jit(_run_block)
 
 def descend(
     loss: BoundLoss,
+    pull: MixturePull | None,
     layout: MixtureLayout,
     start: Logits,
     *,
@@ -434,6 +454,7 @@ def descend(
 
     Args:
         loss: bound to the measurements, in the dtype of the start.
+        pull: towards a product, or None.
         layout: layout of the loss's cliques.
         start: initial logits.
         rate: initial learning rate (nats per step).
@@ -442,10 +463,9 @@ def descend(
         watch: called after each block with (steps done in it, loss).
     """
     kind = start[0].dtype.type
-    arrays = jax.tree.map(jnp.asarray, (loss, layout, start))
-    moments, done, halvings = _ADAM.init(arrays[2]), 0, 0
-    logits = arrays[2]
-    _, _, value, alone, norm = _block(*arrays, moments, kind(1), kind(0), np.int32(0))
+    *fixed, logits = jax.tree.map(jnp.asarray, (loss, pull, layout, start))
+    moments, done, halvings = _ADAM.init(logits), 0, 0
+    _, _, value, alone, norm = _block(*fixed, logits, moments, kind(1), kind(0), np.int32(0))
     best = Descent(logits, float(value), float(norm), Status.NOT_FINITE, 0)
     if not math.isfinite(best.loss):
         return best
@@ -455,7 +475,7 @@ def descend(
     while status is None:
         steps = min(BLOCK, stop.max_steps - done)
         logits, moments, value, alone, norm = _block(
-            *arrays[:2], logits, moments, scale, kind(rate * 0.5**halvings), np.int32(steps)
+            *fixed, logits, moments, scale, kind(rate * 0.5**halvings), np.int32(steps)
         )
         done, now = done + steps, float(value)
         watch(steps, now)

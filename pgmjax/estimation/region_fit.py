@@ -393,7 +393,7 @@ def fit_local(
         with Progress("fit", max_steps, progress) as bar:
             if weight > 0:
                 level = noise_level(loss, measurements)
-                least = pulls.LEAST * pulls.noise_of(domain, measurements)[0] / count
+                least = pulls.least_share(domain, measurements, count)
                 given = {} if reference is None else pulls.moved({}, dict(reference), least)[0]
                 solution, problem = _pulled(made, problem, weight, level, least, given, stop, bar)
             else:
@@ -475,7 +475,7 @@ def _pulled(
         return end, problem
     numbers = counting_numbers(made.graph)
     divergence = RegionDivergence.of(made.graph, numbers)
-    agreeing = problem.oracle.maps  # type: ignore[attr-defined]
+    agreeing = problem.oracle.maps
     oracle = ConvexBP(index_maps(made.graph, numbers), agreeing, tol=BOUND_TOL, max_sweeps=BOUND_SWEEPS)
     bend = weight * float(np.max(numbers.outer / agreeing.weight))
     curvature = np.asarray(float(problem.curvature) + bend)
@@ -538,16 +538,12 @@ def _minimise(
     problem: LocalObjective, stop: StoppingRule, bar: Progress, start: Any = None, done: int = 0
 ) -> tuple[Solution, LocalObjective]:
     """Run the solver; a loss with kinks in stages of decreasing smoothing, as in an exact fit."""
-    held: Any = problem.loss
-    sharpest = held.loss.smoothing
-    if sharpest is not None:
-        eased = float(problem.curvature) * float(sharpest) / FIRST_SMOOTHING
-        problem = _smoothed(problem, FIRST_SMOOTHING, eased)
-    lower_bound = held.loss.least()
+    if problem.loss.smoothing is not None:
+        problem = problem.with_smoothing(FIRST_SMOOTHING)
+    lower_bound = problem.least()
     start = np.zeros(len(problem.gauge.table)) if start is None else start
     while True:
-        held = problem.loss
-        slack = float(held.loss.slack())
+        slack = float(problem.loss.slack())
         solution = solve(
             problem,
             solvers.Accelerated(),
@@ -564,13 +560,7 @@ def _minimise(
         if status is not None:
             return dataclasses.replace(solution, status=status), problem
         start = np.asarray(solution.point.potentials)
-        problem = _smoothed(problem, float(held.loss.smoothing) / 4, float(problem.curvature) * 4)
-
-
-def _smoothed(problem: LocalObjective, delta: float, curvature: float) -> LocalObjective:
-    held: Any = problem.loss
-    sharper: Any = dataclasses.replace(held, loss=held.loss.with_smoothing(delta))
-    return dataclasses.replace(problem, loss=sharper, curvature=np.asarray(curvature))
+        problem = problem.with_smoothing(float(problem.loss.smoothing) / 4)
 
 
 def _curvature(
@@ -585,11 +575,12 @@ def _curvature(
     The distance is the weighted sum of the tables' relative entropies, and a loss that is a sum over
     measurements is also one over tables.
     """
-    oracle: Any = problem.oracle
+    oracle, bound = problem.oracle, problem.loss
     weights, table = oracle.maps.weight, oracle.maps.table
-    if problem.loss.loss.lipschitz() is None:  # type: ignore[attr-defined]
+    assert oracle.graph is not None
+    if bound.lipschitz() is None:
         return np.asarray(max(_spread(problem, weights, table), float(np.finfo(np.float32).tiny)), np.float64)
-    holder = dict(zip(map(frozenset, problem.loss.loss.cliques), oracle.graph.holder, strict=False))  # type: ignore[attr-defined]
+    holder = dict(zip(map(frozenset, bound.cliques), oracle.graph.holder, strict=False))
     groups: dict[int, list[LinearMeasurement]] = {}
     for measurement in measurements:
         groups.setdefault(holder[frozenset(measurement.clique)], []).append(measurement)
@@ -603,37 +594,11 @@ def _curvature(
 def _spread(problem: LocalObjective, weights: np.ndarray, table: np.ndarray) -> float:
     """Return the largest gradient range within a table, at uniform beliefs, over its weight."""
     beliefs = jax.nn.softmax(problem.fixed * 0) * len(weights)
-    gradient = np.asarray(jax.grad(problem.loss.flat)(beliefs))
+    gradient = np.asarray(jax.grad(problem.flat)(beliefs))
     most, least = np.full(len(weights), -np.inf), np.full(len(weights), np.inf)
     np.maximum.at(most, table, gradient)
     np.minimum.at(least, table, gradient)
     return float(((most - least) / weights).max())
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class HeldLoss:
-    """A loss of clique marginals as a function of the outer regions' tables.
-
-    Attributes:
-        loss: function of the marginals of its cliques, in one vector.
-        source: position of each term in that vector.
-        target: its position in the vector of outer tables.
-    """
-
-    loss: BoundLoss
-    source: Any
-    target: Any
-
-    def flat(self, beliefs: Vector) -> Any:
-        """Return the loss of the outer tables (probabilities), in one vector."""
-        length = sum(int(np.prod(shape)) for shape in self.loss.shapes)
-        marginals = jnp.zeros(length, beliefs.dtype).at[self.source].add(beliefs[self.target])
-        return self.loss.flat(marginals)
-
-    def measured(self, beliefs: Vector) -> Any:
-        """Return the loss of the measurements: all of it."""
-        return self.flat(beliefs)
 
 
 @jax.tree_util.register_dataclass
@@ -661,8 +626,16 @@ class LocalObjective(Objective):
 
     `fixed` is 0 for possible cells of the outer tables and minus infinity for others. With a pull, the
     objective is the loss plus the weighted relative entropy, which is convex in the tables.
+
+    Attributes:
+        source: position of each term of the loss's marginals in one vector of these.
+        target: its position in the vector of outer tables.
+        pull: towards a product, or None.
     """
 
+    oracle: CoverBP
+    source: Any = None
+    target: Any = None
     pull: RegionPull | None = None
 
     @classmethod
@@ -680,12 +653,23 @@ class LocalObjective(Objective):
         maps, structure = oracle.maps, oracle.structure
         measured = sum(map(structure.cells, structure.cliques[: len(loss.shapes)]))
         within = maps.source < measured
-        held: Any = HeldLoss(loss, maps.source[within], maps.target[within])
         nothing = [np.zeros(measured), *masks]
         fixed = np.zeros(maps.length)
         np.add.at(fixed, maps.target, host_join(nothing, np.float64)[maps.source])
         sizes = np.bincount(maps.table, minlength=len(maps.weight)).tolist()
-        return cls(oracle, held, curvature, Gauge.of(sizes, maps.length), fixed)
+        gauge = Gauge.of(sizes, maps.length)
+        source, target = maps.source[within], maps.target[within]
+        return cls(oracle, loss, curvature, gauge, fixed, source=source, target=target)
+
+    def flat(self, beliefs: Vector) -> Any:
+        """Return the loss of the outer tables (probabilities), in one vector."""
+        length = sum(math.prod(shape) for shape in self.loss.shapes)
+        marginals = jnp.zeros(length, beliefs.dtype).at[self.source].add(beliefs[self.target])
+        return self.loss.flat(marginals)
+
+    def alone(self, point: Evaluation) -> Any:
+        """Return the (smoothed) loss of the measurements at a point."""
+        return self.flat(point.marginals)
 
     def divergence(self, beliefs: Vector) -> jax.Array:
         """Return the relative entropy to the product over regions (nats)."""
@@ -694,15 +678,15 @@ class LocalObjective(Objective):
         return held.cross_entropy(beliefs, jnp.asarray(self.pull.logarithms)) - held.entropy(beliefs)
 
     def _objective(self, beliefs: Vector) -> jax.Array:
-        value = self.loss.flat(beliefs)
+        value = self.flat(beliefs)
         return value if self.pull is None else value + self.pull.weight * self.divergence(beliefs)
 
     def settled(self, potentials: Vector) -> tuple[Vector, jax.Array]:
         """Return log-beliefs of the outer regions [length] and their residual (probability)."""
-        maps = self.oracle.maps  # type: ignore[attr-defined]
+        maps = self.oracle.maps
         weight = jnp.asarray(maps.weight, potentials.dtype)[maps.table]
         start = belief_propagation.normalised(maps, (potentials + self.fixed) / weight)
-        x, _, residual, _ = self.oracle.settle(start)  # type: ignore[attr-defined]
+        x, _, residual, _ = self.oracle.settle(start)
         return belief_propagation.normalised(maps, x), residual
 
     def marginals(self, potentials: Vector) -> Vector:
@@ -711,7 +695,7 @@ class LocalObjective(Objective):
 
     def evaluate(self, potentials: Vector) -> Evaluation:
         """Evaluate pseudo-marginals, loss and gradient; the result's potentials include the messages."""
-        maps = self.oracle.maps  # type: ignore[attr-defined]
+        maps = self.oracle.maps
         x, _ = self.settled(potentials)
         weight = jnp.asarray(maps.weight, potentials.dtype)[maps.table]
         beliefs = jnp.exp(x)
@@ -727,7 +711,7 @@ class LocalObjective(Objective):
         """
         if self.pull is not None:
             return self._gap_with_pull(point, self.pull)
-        maps = self.oracle.maps  # type: ignore[attr-defined]
+        maps = self.oracle.maps
         weight = jnp.asarray(maps.weight, point.loss.dtype)[maps.table]
         centred = self.gauge.centred(point.gradient, point.marginals)
         base = belief_propagation.normalised(maps, point.potentials / weight)
@@ -748,7 +732,7 @@ class LocalObjective(Objective):
 
         def linear(beliefs: Vector) -> jax.Array:
             logarithms = jnp.asarray(pull.logarithms, beliefs.dtype)
-            return self.loss.flat(beliefs) + weight * pull.divergence.cross_entropy(beliefs, logarithms)
+            return self.flat(beliefs) + weight * pull.divergence.cross_entropy(beliefs, logarithms)
 
         slope = self.gauge.centred(jax.grad(linear)(point.marginals), point.marginals)
         outer = self.fixed - slope / weight

@@ -150,6 +150,11 @@ def noise_of(domain: Domain, rows: Sequence[LinearMeasurement]) -> tuple[float, 
     return float(sizes @ spreads**2 / (sizes @ spreads)), float(sizes @ sizes / sizes.sum())
 
 
+def least_share(domain: Domain, rows: Sequence[LinearMeasurement], total: float) -> float:
+    """Return the least probability of a value in a reference: a share of the noise of noisy answers."""
+    return LEAST * noise_of(domain, rows)[0] / total
+
+
 def weight_of(setting: float | str, domain: Domain, rows: Sequence[LinearMeasurement], total: float) -> float:
     """Return the weight of the relative entropy (records); 0 for none.
 
@@ -286,7 +291,12 @@ def _of_matrix(matrix: np.ndarray) -> tuple[float, float]:
 
 
 def report(
-    domain: Domain, total: float, weight: float, divergence: float, logarithms: Reference
+    domain: Domain,
+    total: float,
+    weight: float,
+    divergence: float,
+    logarithms: Reference,
+    automatic: bool = False,
 ) -> Regularisation:
     """Return what a fit was pulled towards.
 
@@ -296,9 +306,10 @@ def report(
         weight: weight of the relative entropy (records).
         divergence: relative entropy of the fitted model to the reference (nats).
         logarithms: of each attribute's probabilities in the reference.
+        automatic: whether the weight was chosen from the noise.
     """
     logs: dict[Clique, np.ndarray] = {(name,): log for name, log in logarithms.items()}
-    return Regularisation(weight, divergence, GraphicalModel.from_potentials(domain, logs, total))
+    return Regularisation(weight, divergence, GraphicalModel.from_potentials(domain, logs, total), automatic)
 
 
 def one_way(cliques: Sequence[Clique], marginals: Sequence[np.ndarray]) -> dict[str, np.ndarray]:

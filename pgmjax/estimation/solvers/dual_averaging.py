@@ -76,7 +76,7 @@ class DualAveraging(Solver):
         t = state.count.astype(dtype)
         c = 2 / (t + 1)
         mixed = _mix(c, state.average, state.last)
-        mean = _mix(c, state.mean_gradient, problem.loss.value_and_gradient(mixed)[1])
+        mean = _mix(c, state.mean_gradient, problem.value_and_gradient(mixed)[1])
         constant = problem.curvature if self.lipschitz is None else self.lipschitz
         size = t * (t + 1) / (4 * xp.asarray(constant, dtype))
         moved = state.center - size * mean

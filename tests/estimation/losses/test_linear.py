@@ -215,9 +215,9 @@ def test_the_smoothed_l1_constant_is_that_over_the_smoothing():
 def test_where_explicit_blocks_are_too_large_it_is_a_bound(query, monkeypatch):
     query = as_query(("a", "b"), query)
     weights = np.random.default_rng(1).random(query.num_rows(DOMAIN)) + 0.5
-    exact = linear.curvature(query, DOMAIN, weights)
+    exact = linear.curvatures(query, DOMAIN, weights[None])
     monkeypatch.setattr(linear, "_MAX_ENTRIES", 0)
-    assert linear.curvature(query, DOMAIN, weights) >= exact * (1 - 1e-12)
+    assert linear.curvatures(query, DOMAIN, weights[None]) >= exact * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("loss", ["l1", "l2"])
