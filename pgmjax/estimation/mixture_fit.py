@@ -470,7 +470,8 @@ def descend(
     if not math.isfinite(best.loss):
         return best
     scale = kind(best.loss if best.loss > 0 else 1)
-    status, lowest = _status(stop, best.loss, floor, 0, False), float(alone)
+    lowest = float(alone)
+    status = stop.status(best.loss, best.loss - floor, 0, False, alone=lowest)
     losses_so_far = [(0, best.loss)]
     while status is None:
         steps = min(BLOCK, stop.max_steps - done)
@@ -486,25 +487,9 @@ def descend(
         if not math.isfinite(now):
             logits, moments = best.logits, _ADAM.init(best.logits)
         losses_so_far.append((done, best.loss))
-        excess = excess_of(losses_so_far)
-        status = _status(stop, best.loss, floor, done, halvings > _HALVINGS, excess, lowest)
+        excess, stalled = excess_of(losses_so_far), halvings > _HALVINGS
+        status = stop.status(best.loss, best.loss - floor, done, stalled, excess=excess, alone=lowest)
     return dataclasses.replace(best, status=status, steps=done)
-
-
-def _status(
-    stop: StoppingRule,
-    loss: float,
-    floor: float,
-    steps: int,
-    stalled: bool,
-    excess: float = math.inf,
-    alone: float | None = None,
-) -> Status | None:
-    """Return the status after a block or None."""
-    met = stop.converged(loss, loss - floor)
-    if met:
-        return Status.CONVERGED
-    return stop.status(loss, loss - floor, steps, stalled, excess=excess, alone=alone)
 
 
 def starts(
@@ -549,7 +534,7 @@ def allowed_values(domain: Domain, constraints: Sequence[StructuralZeros]) -> di
     allowed: dict[str, np.ndarray] = {}
     for zeros in checks.several("constraints", constraints, "StructuralZeros"):
         checks.kind(zeros, StructuralZeros, "constraints must be StructuralZeros")
-        zeros.validate(domain)
+        zeros.zeros(domain)
         if len(zeros.clique) > 1:
             raise ValueError(
                 f"a mixture of products keeps impossible values of single attributes only, got zeros over "

@@ -50,7 +50,7 @@ from pgmjax.estimation.side_information import require_feasible
 from pgmjax.estimation.solvers.loop import Solution, solve
 from pgmjax.estimation.solvers.objective import Evaluation, Gauge, Objective, Vector, rounding
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
-from pgmjax.inference.ops.tables import host_join
+from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import belief_propagation
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, forecast
 from pgmjax.inference.oracles.choose import memory_limit
@@ -401,15 +401,11 @@ def fit_local(
         slow = dataclasses.replace(oracle, tol=END_TOL, max_sweeps=END_SWEEPS)
         settled = dataclasses.replace(problem, oracle=slow)
         x, distance = _settled(settled, solution.point.potentials)
-        divergence = float(problem.divergence(jnp.exp(x))) if problem.pull is not None else 0.0
-    fit = _finish(made, bound, domain, count, solution, np.asarray(x), float(distance))
-    if problem.pull is not None:
-        fit = _reported(fit, problem, solution, divergence)
-    is_estimate = problem.pull is not None and regularisation == "auto"
-    status = rule.ending(fit.status, fit.loss, fit.gap, is_estimate=is_estimate)
-    return dataclasses.replace(
-        fit, status=status, model=with_inputs(fit.model, of_measurements(measurements))
+        divergence = 0.0 if problem.pull is None else max(float(problem.divergence(jnp.exp(x))), 0.0)
+    model = with_inputs(
+        _model(made, domain, count, np.asarray(x), float(distance)), of_measurements(measurements)
     )
+    return _result(made, problem, rule, solution, model, divergence, regularisation == "auto")
 
 
 def _check_reference(domain: Domain, reference: Mapping[str, np.ndarray]) -> None:
@@ -421,21 +417,6 @@ def _check_reference(domain: Domain, reference: Mapping[str, np.ndarray]) -> Non
             raise ValueError(f"reference of {name!r} must be {domain[name]} numbers >= 0, finite.")
         if not abs(shares.sum() - 1) < 1e-6:
             raise ValueError(f"reference of {name!r} must sum to 1, got a sum of {shares.sum():.6g}.")
-
-
-def _reported(fit: LocalFit, problem: LocalObjective, solution: Solution, divergence: float) -> LocalFit:
-    """Return the fit with its pull, and with the gap of loss plus pull."""
-    pull, model = problem.pull, fit.model
-    assert pull is not None
-    logs = named(fit.plan, np.asarray(pull.logarithms))
-    weight, divergence = float(pull.weight), max(divergence, 0.0)
-    gap = fit.gap
-    if solution.status is not Status.NOT_FINITE:
-        gap = max(fit.loss + weight * divergence - solution.lower_bound, 0.0)
-    found = pulls.report(model.domain, model.total, weight, divergence, logs)
-    return dataclasses.replace(
-        fit, model=dataclasses.replace(model, gap=math.nan), gap=gap, regularisation=found
-    )
 
 
 def named(made: LocalPlan, values: np.ndarray) -> dict[str, np.ndarray]:
@@ -502,36 +483,50 @@ def _settled(problem: LocalObjective, potentials: Vector) -> tuple[Vector, jax.A
     return problem.settled(potentials)
 
 
-def _finish(
-    made: LocalPlan,
-    bound: BoundLoss,
-    domain: Domain,
-    total: float,
-    solution: Solution,
-    x: np.ndarray,
-    residual: float,
-) -> LocalFit:
-    """Return the fit at the solver's final point, with its loss in float64."""
+def _model(made: LocalPlan, domain: Domain, total: float, x: np.ndarray, residual: float) -> RegionModel:
+    """Return the model of some log-beliefs of the outer regions; warn where they do not agree."""
     graph = made.graph
-    ends = np.cumsum([graph.structure.cells(region) for region in graph.outer])[:-1]
-    tables = [
-        np.exp(part).reshape(graph.structure.shape(region))
-        for part, region in zip(np.split(x, ends), graph.outer, strict=True)
-    ]
+    tables = split(np.exp(x), [graph.structure.shape(region) for region in graph.outer])
     names = tuple(tuple(made.attributes[v] for v in region) for region in graph.outer)
-    vector = CliqueVector(names, tuple(table / table.sum() for table in tables))
-    model = RegionModel(domain, vector, total, residual)
-    loss = gap = math.nan
-    if solution.status is not Status.NOT_FINITE:
-        loss = bound.exact([model.marginal(clique) / total for clique in bound.cliques])
-        gap = max(loss - solution.lower_bound, 0.0)
     if not residual <= CONSISTENT:
         checks.warn(
             f"belief propagation ended with tables that agree to {residual:.2g} of the probability only.",
             InconsistentWarning,
         )
-    model = dataclasses.replace(model, loss=loss, gap=gap)
-    return LocalFit(model, solution.status, solution.steps, loss, gap, residual, made)
+    return RegionModel(domain, CliqueVector(names, tuple(t / t.sum() for t in tables)), total, residual)
+
+
+def _result(
+    made: LocalPlan,
+    problem: LocalObjective,
+    rule: StoppingRule,
+    solution: Solution,
+    model: RegionModel,
+    divergence: float,
+    automatic: bool,
+) -> LocalFit:
+    """Return the fit of a model, with its loss in float64.
+
+    Args:
+        made: the region graph.
+        problem: what was minimised.
+        rule: the stopping rule that was asked for.
+        solution: of the solver.
+        model: at its point.
+        divergence: relative entropy to what the model was pulled towards (nats).
+        automatic: whether the weight of a pull was chosen from the noise.
+    """
+    bound, pull, pulled, loss, gap = problem.loss, problem.pull, None, math.nan, math.nan
+    weight = 0.0 if pull is None else float(pull.weight)
+    if solution.status is not Status.NOT_FINITE:
+        loss = bound.exact([model.marginal(clique) / model.total for clique in bound.cliques])
+        gap = max(loss + weight * divergence - solution.lower_bound, 0.0)
+    if pull is not None:
+        logs = named(made, np.asarray(pull.logarithms))
+        pulled = pulls.report(model.domain, model.total, weight, divergence, logs)
+    model = dataclasses.replace(model, loss=loss, gap=gap if pull is None else math.nan)
+    status = rule.ending(solution.status, loss, gap, is_estimate=pull is not None and automatic)
+    return LocalFit(model, status, solution.steps, loss, gap, model.residual, made, pulled)
 
 
 def _minimise(

@@ -11,7 +11,6 @@ from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.losses.build import build as build
 from pgmjax.estimation.losses.build import check as check
 from pgmjax.estimation.losses.build import names as names
-from pgmjax.estimation.losses.build import stack as stack
 from pgmjax.estimation.losses.custom import Custom
 from pgmjax.estimation.losses.l1 import L1
 from pgmjax.estimation.losses.l2 import L2

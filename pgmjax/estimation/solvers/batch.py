@@ -13,7 +13,7 @@ import collections
 import dataclasses
 import functools
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic
 
 import jax
@@ -97,29 +97,6 @@ def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
         compiled(_admit, donate_argnums=(2,), out_shardings=rows),
         gather,
     )
-
-
-class _Points:
-    """The best points of all slots after a block, on the device until one is asked for."""
-
-    def __init__(self, points: Evaluation, gather: Any):
-        self.points, self.gather = points, gather
-
-    @functools.cached_property
-    def on_host(self) -> Evaluation:
-        with device.failures_told():
-            return jax.device_get(self.points if self.gather is None else self.gather(self.points))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Row(StepResult):
-    """Result of a block in one slot."""
-
-    slot: int
-    points: _Points
-
-    def point(self) -> Evaluation:
-        return self.points.on_host.row(self.slot)
 
 
 @dataclasses.dataclass
@@ -226,18 +203,25 @@ class _Program(Generic[T]):
             active = np.array([fit is not None and fit.request.steps == steps for fit in self.held])
             points, ends = self.turn(active, steps)
             for slot in np.flatnonzero(active).tolist():
-                self.tell(slot, _Row(*numbers_of(ends[slot]), slot, points))
+                point = functools.partial(_row, points, slot)
+                self.tell(slot, StepResult(*numbers_of(ends[slot]), point))
 
-    def turn(self, active: np.ndarray, steps: int) -> tuple[_Points, np.ndarray]:
-        """Restart the fits that request it, and run a block."""
+    def turn(self, active: np.ndarray, steps: int) -> tuple[Callable[[], Evaluation], np.ndarray]:
+        """Restart the fits that request it, and run a block; points stay on the device until one is asked."""
         fresh = [(slot, fit.request) for slot, fit in enumerate(self.held) if fit and active[slot]]
         fresh = [(slot, request) for slot, request in fresh if request.start is not None]
         with device.failures_told(), precision(self.dtype):
             self.start(fresh)
             arguments = (self.shared, self.solver, self.slots, active, block_steps(steps))
             self.slots, points, ends = self.block(*arguments)
-            gather = None if points.loss.is_fully_addressable else self.gather
-            return _Points(points, gather), np.asarray(ends)
+
+            @functools.cache
+            def on_host() -> Evaluation:
+                with device.failures_told():
+                    near = points.loss.is_fully_addressable
+                    return jax.device_get(points if near else self.gather(points))
+
+            return on_host, np.asarray(ends)
 
     def start(self, fresh: list[tuple[int, StepRequest]]) -> None:
         """Start fits in their slots, some at a time: each number of them is a program."""
@@ -276,6 +260,10 @@ class _Program(Generic[T]):
             following = self.queue.advanced(fit.number, fit.steps, result)
             if following:
                 self.queue.wait(following)
+
+
+def _row(points: Callable[[], Evaluation], slot: int) -> Evaluation:
+    return points().row(slot)
 
 
 def _empty(request: StepRequest, count: int, mesh: Mesh | None) -> BatchState:

@@ -55,13 +55,9 @@ class DualAveraging(Solver):
     """
 
     runs_on_host: ClassVar[bool] = True
+    copies: ClassVar[int] = 13
     lipschitz: Any = None
     patience: Any = 2000
-
-    @property
-    def copies(self) -> int:
-        """Peak memory of a step, in vectors the size of the potentials."""
-        return 13
 
     def start(self, problem: Objective, potentials: Vector) -> DualAveragingState:
         """Return the initial state."""
@@ -98,14 +94,6 @@ class DualAveraging(Solver):
             select(better, now, state.best),
             xp.where(better, 0, state.since + 1),
         )
-
-    def result(self, problem: Objective, state: DualAveragingState) -> Evaluation:
-        """Return the best point so far."""
-        return state.best
-
-    def stalled(self, state: DualAveragingState) -> jax.Array:
-        """Return whether progress has stalled at this precision."""
-        return state.since > self.patience
 
 
 def _mix(weight: jax.Array, old: Vector, new: Vector) -> Vector:

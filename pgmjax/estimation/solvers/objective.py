@@ -401,20 +401,22 @@ class Solver(abc.ABC):
 
     Solvers that differ only in their settings thus share one compiled program. `start` makes a state
     without calling the oracle; `step` calls it once (L-BFGS more often, in its line search). States
-    are specific to the solver; `result` and `stalled` read them.
+    are specific to the solver, but have `best`, an `Evaluation`, and `since`, the steps since it was
+    bettered: a solver whose states do not have them defines `result` and `stalled` itself.
 
     Attributes:
         runs_on_host: whether all methods also take NumPy arrays, and a problem `on_host`.
         in_float64: whether its steps are taken in float64 wherever that fits in memory, whatever is asked.
+        moving: the state's vectors of potentials that share their constants with those of the best point.
+        copies: peak memory of a step, in vectors the size of the potentials.
+        patience: steps without a lower loss after which the solver has stalled.
     """
 
     runs_on_host: ClassVar[bool] = False
     in_float64: ClassVar[bool] = False
-
-    @property
-    @abc.abstractmethod
-    def copies(self) -> int:
-        """Peak memory of a step, in vectors the size of the potentials."""
+    moving: ClassVar[tuple[str, ...]] = ()
+    copies: ClassVar[Any]
+    patience: Any
 
     @abc.abstractmethod
     def start(self, problem: Objective, potentials: Vector) -> Any:
@@ -426,12 +428,18 @@ class Solver(abc.ABC):
 
     def recentred(self, gauge: Gauge, state: Any) -> Any:
         """Remove per-table constants from the state's potentials, if the solver allows it."""
-        return state
+        if not self.moving:
+            return state
+        shift = gauge.tops(state.best.potentials)
+        best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
+        moved = {name: getattr(state, name) - shift for name in self.moving}
+        return dataclasses.replace(state, best=best, **moved)
 
-    @abc.abstractmethod
     def result(self, problem: Objective, state: Any) -> Evaluation:
         """Return the best point so far."""
+        best: Evaluation = state.best
+        return best
 
-    @abc.abstractmethod
-    def stalled(self, state: Any) -> jax.Array:
+    def stalled(self, state: Any) -> Any:
         """Return whether progress has stalled at this precision."""
+        return state.since > self.patience
