@@ -264,12 +264,12 @@ class Estimator(Named):
         elif noisy:
             check_counts(domain, noisy[0], float(total))
         stands_in = bool(self.approximate) and mesh is None and callback is None
-        in_time = functools.partial(approximate.require_time, self.approximate, self, domain, noisy, known)
-        accept = in_time if stands_in else None
         try:
             with Progress("fit", self.max_steps, self.progress) as bar:
-                inputs_of_fit = self, domain, tuple(noisy), float(total), known, bar
-                problem = FitProblem(*inputs_of_fit, mesh=mesh, callback=callback, accept=accept)
+                given = self, domain, tuple(noisy), float(total), known, bar
+                problem = FitProblem(*given, mesh=mesh, callback=callback)
+                if stands_in:
+                    approximate.require_time(self.approximate, self, domain, noisy, known, problem.plan())
                 found = fit(problem, warm_start)
                 _warn_of_contradictions(problem, found)
                 return _of_inputs(found, noisy, known, warm_start)
@@ -278,10 +278,7 @@ class Estimator(Named):
                 alone = "leave the mesh out" if mesh is not None else "leave the callback out"
                 how = alone if self.approximate else "Estimator(approximate=True)"
                 raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
-        other, method = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
-        model: Any = other.model
-        end = other.status, other.steps, other.loss, other.gap
-        found = Fit(model, *end, None, method=method, regularisation=other.regularisation)
+        found = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
         return _of_inputs(found, noisy, known, warm_start)
 
     def fit_batch(
@@ -383,13 +380,13 @@ def _of_inputs(
 ) -> Fit:
     """Return a fit whose model says what it was computed from."""
     prior, named = known.prior, [", ".join(each.clique) for each in known.fixed]
-    told = inputs.merged(
+    sources = inputs.merged(
         inputs.of_measurements(measurements),
         () if prior is None else inputs.in_role(prior.inputs, inputs.PRIOR, "a prior"),
         () if warm_start is None else inputs.in_role(warm_start.inputs, inputs.START, "a first model"),
         (inputs.Input(f"a fixed marginal over {name}", None, role=inputs.PUBLIC) for name in named),
     )
-    return dataclasses.replace(found, model=inputs.with_inputs(found.model, told))
+    return dataclasses.replace(found, model=inputs.with_inputs(found.model, sources))
 
 
 def _warn_of_contradictions(problem: FitProblem, found: Fit) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from pgmjax._internal.jit import precision
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation import regularisation, side_information, solvers
+from pgmjax.estimation import regularisation, side_information, solvers, views
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull
 from pgmjax.estimation.regularisation import Regularisation
@@ -40,7 +40,6 @@ from pgmjax.estimation.solvers.objective import Evaluation, Objective
 from pgmjax.estimation.solvers.stopping import CERTIFIED, FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.estimation.solvers.terms import Equalities
 from pgmjax.estimation.start import closed_form, starting_point
-from pgmjax.estimation.views import FitPictures
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import Oracle
@@ -56,7 +55,7 @@ NEGLIGIBLE = 1e-9  # probability: a smaller residual does not raise the penalty
 
 
 @dataclasses.dataclass(frozen=True)
-class Fit(FitPictures, Named):
+class Fit(Named):
     """The result of an estimation.
 
     Attributes:
@@ -98,6 +97,26 @@ class Fit(FitPictures, Named):
         """Certified bound on the loss minus its own optimum; None for a fit that was pulled."""
         return self.gap if self.regularisation is None else None
 
+    def plot_trace(self, ax: Any = None) -> Any:
+        """Plot loss and certified gap after each block of steps, and at the end of the fit.
+
+        Both are in the loss's unit, on one logarithmic scale; the gap bounds `loss - optimum`.
+        Values that are not finite and positive are not drawn.
+
+        Args:
+            ax: matplotlib axes to draw on; None for a new figure.
+
+        Returns:
+            The matplotlib axes. Needs matplotlib (extra `plots`).
+
+        Raises:
+            ValueError: no solver ran, so there is nothing to draw.
+        """
+        return views.plot_trace(self, ax)
+
+    def _repr_html_(self) -> str:
+        return views.fit_html(self)
+
 
 @dataclasses.dataclass(frozen=True)
 class FitState:
@@ -121,11 +140,6 @@ class FitState:
     steps: int = 0
     pull: Pull | None = None
 
-    def equalities(self) -> Equalities | None:
-        """Return the fixed marginals as equality constraints with multipliers of zero; None without any."""
-        with precision(self.dtype):
-            return self.problem.equalities(self.dtype, self.pull)
-
 
 # A fit and its parts, in execution order.
 
@@ -144,11 +158,9 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
 
     Raises:
         ValueError: a start over another domain, or settings that the loss does not support.
-        ModelTooLargeError: the model does not fit in memory, or the problem does not accept its plan.
+        ModelTooLargeError: the model does not fit in memory.
     """
     plan, dtype = problem.plan(), problem.estimator.dtype
-    if problem.accept:
-        problem.accept(plan)
     precise = solvers.build(problem.estimator.solver).in_float64
     # tables of the host are float64 in any case
     if plan.oracle.runs_on_host or (precise and problem.fits_in_float64()):
@@ -163,8 +175,8 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
     if weight > 0:
         least = regularisation.least_share(problem.domain, problem.measurements, problem.total)
         reference = regularisation.reference_of(start, cliques, least)
-        state = yield from _looked(state, weight, reference, least)
-    equalities = state.equalities()
+        state = yield from _with_reference(state, weight, reference, least)
+    equalities = problem.equalities(dtype, state.pull)
     run = minimise(state) if equalities is None else _minimise_in_rounds(state, equalities)
     solution, objective = yield from run
     return _result(plan, solution, objective, state)
@@ -183,15 +195,15 @@ def _result(plan: oracles.Plan, solution: Solution, objective: Objective, state:
             tables = split(found / gauge.reduced(np.add, found), objective.shapes)
         marginals = CliqueVector(problem.cliques, tables)
         loss = _exact_loss(objective, tables)
-        beside = objective.relative_entropy(solution.point)
-        gap = max(loss + beside - max(solution.lower_bound, objective.loss.least()), 0.0)
+        divergence = objective.relative_entropy(solution.point)
+        gap = max(loss + divergence - max(solution.lower_bound, objective.loss.least()), 0.0)
         automatic = problem.estimator.regularisation == "auto"
         certified = gap if _is_in_float64(solution) else math.inf
         status = state.stop.ending(status, loss, certified, is_estimate=pull is not None and automatic)
         if pull is not None:
-            divergence = max(beside, 0.0) / pull.weight
+            nats = max(divergence, 0.0) / pull.weight
             pulled = regularisation.report(
-                problem.domain, problem.total, pull.weight, divergence, pull.logarithms, automatic
+                problem.domain, problem.total, pull.weight, nats, pull.logarithms, automatic
             )
     model = GraphicalModel(problem.domain, named, problem.total, marginals)
     trace = tuple(problem.trace)
@@ -201,7 +213,7 @@ def _result(plan: oracles.Plan, solution: Solution, objective: Objective, state:
 # The pull: parts of a fit that find the product of one-way marginals, and then its weight.
 
 
-def _looked(
+def _with_reference(
     state: FitState, weight: float, reference: regularisation.Reference, least: float
 ) -> FitSteps[FitState]:
     """Fit for a few steps, and return the state with the pull that follows from them.
@@ -212,65 +224,53 @@ def _looked(
     problem, stop = state.problem, state.stop
     level = noise_level(problem.estimator.loss, problem.measurements)
     half = max(1, stop.max_steps // 2)
-    rough = stop.roughly(regularisation.ROUGH * math.sqrt(level))
+    rough = stop.roughly(regularisation.PART_EXCESS * math.sqrt(level))
     few = dataclasses.replace(rough, max_steps=half, noise_level=level)
-    state = dataclasses.replace(state, pull=Pull(regularisation.SLIGHT * problem.total))
+    state = dataclasses.replace(state, pull=Pull(regularisation.FIRST_WEIGHT * problem.total))
     if reference:
-        few = dataclasses.replace(rough, max_steps=min(half, regularisation.LOOK))
+        few = dataclasses.replace(rough, max_steps=min(half, regularisation.PART_STEPS))
         state = dataclasses.replace(state, pull=Pull(weight, reference))
-    for _ in range(regularisation.LOOKS):
-        part = yield from _part(state, few)
-        if part is None:
-            return dataclasses.replace(state, pull=None, steps=0)
-        state, cliques, marginals = part
+    for _ in range(regularisation.MOST_PARTS):
+        state, cliques, marginals = yield from _fit_part(state, few)
         shares = regularisation.one_way(cliques, marginals)
         reference, distance = regularisation.moved(reference, shares, least)
         state = dataclasses.replace(state, pull=Pull(weight, reference))
-        near = weight * distance < regularisation.NEAR_ENOUGH * math.sqrt(level)
-        if near or stop.ran_out(state.steps + regularisation.LOOK):
+        near = weight * distance < regularisation.REFERENCE_TOLERANCE * math.sqrt(level)
+        if near or stop.ran_out(state.steps + regularisation.PART_STEPS):
             break
-        few = dataclasses.replace(rough, max_steps=state.steps + regularisation.LOOK)
+        few = dataclasses.replace(rough, max_steps=state.steps + regularisation.PART_STEPS)
     if problem.estimator.regularisation == "auto":
-        return (yield from _lighter(state, Pull(weight, reference), rough))
+        return (yield from _with_lower_weight(state, Pull(weight, reference), rough))
     return state
 
 
-def _lighter(state: FitState, pull: Pull, rough: StoppingRule) -> FitSteps[FitState]:
+def _with_lower_weight(state: FitState, pull: Pull, rough: StoppingRule) -> FitSteps[FitState]:
     """Lower the weight of a pull as long as that lowers the estimated error of the measured cells."""
     problem, stop, least = state.problem, state.stop, math.inf
-    few = dataclasses.replace(rough, max_steps=stop.max_steps - regularisation.LOOK)
-    for _ in range(1 + regularisation.LIGHTEST):
-        if stop.ran_out(state.steps + 2 * regularisation.LOOK - 1):
+    few = dataclasses.replace(rough, max_steps=stop.max_steps - regularisation.PART_STEPS)
+    for _ in range(1 + regularisation.MOST_REDUCTIONS):
+        if stop.ran_out(state.steps + 2 * regularisation.PART_STEPS - 1):
             break
-        part = yield from _part(dataclasses.replace(state, pull=pull), few)
-        if part is None:
-            break
-        tried, cliques, marginals = part
+        tried, cliques, marginals = yield from _fit_part(dataclasses.replace(state, pull=pull), few)
         state = dataclasses.replace(state, steps=tried.steps)
         error = regularisation.estimated_error(
             problem.domain, problem.measurements, cliques, marginals, pull.weight, problem.total
         )
-        if error > regularisation.WORTH * least:
+        if error > regularisation.ERROR_RISE * least:
             break
         state, least = tried, error
-        if not regularisation.ENOUGH < error < math.inf:
+        if not regularisation.SMALL_ERROR < error < math.inf:
             break
-        pull = dataclasses.replace(pull, weight=regularisation.LIGHTER * pull.weight)
+        pull = dataclasses.replace(pull, weight=regularisation.WEIGHT_FACTOR * pull.weight)
     return state
 
 
-def _part(
+def _fit_part(
     state: FitState, stop: StoppingRule
-) -> FitSteps[tuple[FitState, tuple[Clique, ...], tuple[np.ndarray, ...]] | None]:
-    """Fit until another rule ends it, at the first smoothing.
-
-    Returns:
-        The state after it, the loss's cliques and their marginals (probabilities); None if the loss was not
-        finite.
-    """
-    end, objective = yield from _minimise_from(dataclasses.replace(state, stop=stop), state.equalities())
-    if end.status is Status.NOT_FINITE:
-        return None
+) -> FitSteps[tuple[FitState, tuple[Clique, ...], tuple[np.ndarray, ...]]]:
+    """Fit until another rule ends it; return the state then, the loss's cliques and their marginals."""
+    equalities = state.problem.equalities(state.dtype, state.pull)
+    end, objective = yield from _minimise_from(dataclasses.replace(state, stop=stop), equalities)
     moved = tuple(table - table.max() for table in _tables(objective, end.point.potentials))
     state = dataclasses.replace(state, tables=moved, steps=end.steps)
     measured = len(objective.loss.shapes)
@@ -306,9 +306,8 @@ def _minimise_from(
     state: FitState, equalities: Equalities | None, smoothing: float = FIRST_SMOOTHING
 ) -> FitSteps[tuple[Solution, Objective]]:
     """Minimise in the state's dtype, from its potentials; arguments and result as in `minimise`."""
-    with precision(state.dtype):
-        objective = state.problem.objective(state.oracle, state.dtype, state.pull, equalities, smoothing)
-        start = host_join(state.tables, state.dtype, len(objective.gauge.table))
+    objective = state.problem.objective(state.oracle, state.dtype, state.pull, equalities, smoothing)
+    start = host_join(state.tables, state.dtype, len(objective.gauge.table))
     if objective.loss.smoothing is not None and _is_for_newton(state.problem, objective):
         start, steps = _by_squares(state, objective, start)
         state = dataclasses.replace(state, steps=steps)
@@ -335,11 +334,11 @@ def _minimise_in_stages(
         problem.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
         if problem.callback is not None:
             counts = functools.partial(_counts, problem, objective, point)
-            told = problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
-            problem.halts.extend([True] * (told is True))
+            answer = problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
+            problem.halts.extend([True] * (answer is True))
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
-    lower_bound, last = objective.least(), None
+    lower_bound = objective.least()
     small = _is_for_newton(problem, objective)
     while True:
         slack = float(objective.loss.slack())
@@ -358,9 +357,7 @@ def _minimise_in_stages(
                     solver, start, stop=stop, done=done, lower_bound=lower_bound, block=block
                 )
         done, lower_bound = solution.steps, solution.lower_bound
-        if solution.status is Status.NOT_FINITE and last is not None:
-            return _stalled_at(last, solution), objective
-        loss, last = float(solution.point.loss), solution
+        loss = float(solution.point.loss)
         status = stop.stage_status(loss, lower_bound, done, solution.status, slack)
         if status is not None:
             return dataclasses.replace(solution, status=status), objective
@@ -430,8 +427,6 @@ def _by_squares(state: FitState, objective: Objective, start: np.ndarray) -> tup
     eased = dataclasses.replace(objective, loss=squared, curvature=curvature)
     stop = StoppingRule(CERTIFIED, most)
     end = newton.minimise(eased, start, stop=stop, done=state.steps)
-    if end.status is Status.NOT_FINITE:
-        return start, state.steps
     return np.asarray(end.point.potentials, start.dtype), end.steps
 
 
@@ -483,7 +478,7 @@ def _minimise_in_rounds(state: FitState, host: Equalities) -> FitSteps[tuple[Sol
             smoothing = min(4 * float(objective.loss.smoothing), FIRST_SMOOTHING)
         if end.status is Status.STALLED and dtype == "float32" and problem.fits_in_float64():
             dtype = "float64"
-        host, missed = _repriced(host, end.point, missed, stiffest)
+        host, missed = _with_new_multipliers(host, end.point, missed, stiffest)
 
         point, objective, gap, exact = _projected(state, objective, host, end.point)
         state = dataclasses.replace(
@@ -505,7 +500,7 @@ def _minimise_in_rounds(state: FitState, host: Equalities) -> FitSteps[tuple[Sol
             return dataclasses.replace(best[0], status=status, steps=done, lower_bound=lower_bound), best[1]
 
 
-def _repriced(
+def _with_new_multipliers(
     host: Equalities, point: Evaluation, missed: float, stiffest: float
 ) -> tuple[Equalities, float]:
     """Return the multipliers and penalty updated by a point's residual, and that residual's maximum.

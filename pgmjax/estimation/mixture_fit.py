@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -130,7 +130,7 @@ MOST_COMPONENTS, FEWEST_COMPONENTS = 1000, 100
 WORK = 2_000_000_000
 """Components times cells per step, above which the default number of components is reduced."""
 
-RATE = 0.1
+RATE = 0.1  # initial learning rate (nats per step)
 
 # Copies held at the peak of a step.
 _LOGITS = 9  # logits, the best, both moments, gradient, probabilities and their gradients
@@ -235,7 +235,12 @@ def fit_mixture(
         >>> fit.model.marginal(("b", "a")).round().tolist(), fit.gap
         ([[30.0, 0.0], [0.0, 10.0]], inf)
     """
-    restarts, max_steps, dtype = _settings(restarts, max_steps, dtype, tol, lower_bound)
+    restarts = checks.integer("restarts", restarts, low=1)
+    max_steps = checks.integer("max_steps", max_steps, low=1)
+    dtype = checks.choice("dtype", dtype, losses.base.DTYPES)
+    if tol is not None:
+        checks.number("tol", tol, at_least=0)
+    floor = -math.inf if lower_bound is None else checks.number("lower_bound", lower_bound)
     loss = losses.check(loss)
     regularisation = pulls.check(regularisation, loss)
     domain = as_domain(domain, "fit_mixture(domain, measurements)", measurements)
@@ -244,7 +249,6 @@ def fit_mixture(
     wanted = _wanted(domain, components, warm_start)
     total = estimate_total(domain, measurements)[0] if total is None else total
     weight = pulls.usable_weight(regularisation, loss, domain, measurements, total, max_steps)
-    floor = -math.inf if lower_bound is None else lower_bound
     rule = StoppingRule.of(tol, max_steps, math.sqrt(noise_level(loss, measurements)))
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
         bound = losses.build(loss, domain, measurements, total, dtype)
@@ -275,22 +279,13 @@ def _descend_in_parts(
     A pull from the start would keep components alike before they have followed anything. A weight of zero
     makes both parts one compiled program.
     """
-
-    def part(pull: MixturePull | None, logits: Logits, rule: StoppingRule) -> Descent:
-        def watch(steps: int, value: float) -> None:
-            bar.advance(steps, f"loss {value:.6g}")
-
-        return descend(bound, pull, plan, logits, rate=RATE, stop=rule, floor=floor, watch=watch)
-
+    run = functools.partial(descend, bound, plan, floor=floor, bar=bar)
     if pull is None:
-        return part(None, logits, rule)
-    free = dataclasses.replace(pull, weight=np.zeros_like(pull.weight))
+        return run(None, logits, rule)
+    without = dataclasses.replace(pull, weight=np.zeros_like(pull.weight))
     few = dataclasses.replace(rule, max_steps=rule.max_steps // 2, noise_level=pull.noise_level)
-    first = part(free, logits, few)
-    if first.status is Status.NOT_FINITE:
-        return first
-    left = dataclasses.replace(rule, max_steps=rule.max_steps - first.steps)
-    end = part(pull, first.logits, left)
+    first = run(without, logits, few)
+    end = run(pull, first.logits, dataclasses.replace(rule, max_steps=rule.max_steps - first.steps))
     return dataclasses.replace(end, steps=first.steps + end.steps)
 
 
@@ -347,17 +342,6 @@ def _wanted(domain: Domain, components: Any, warm_start: Any) -> int | None:
     return warm_start.components
 
 
-def _settings(restarts: Any, max_steps: Any, dtype: Any, tol: Any, lower_bound: Any) -> tuple[int, int, str]:
-    restarts = checks.integer("restarts", restarts, low=1)
-    max_steps = checks.integer("max_steps", max_steps, low=1)
-    dtype = checks.choice("dtype", dtype, losses.base.DTYPES)
-    if tol is not None:
-        checks.number("tol", tol, at_least=0)
-    if lower_bound is not None:
-        checks.number("lower_bound", lower_bound)
-    return restarts, max_steps, dtype
-
-
 def _result(
     model: MixtureModel,
     bound: BoundLoss,
@@ -368,13 +352,13 @@ def _result(
 ) -> MixtureFit:
     """Return the fit with the float64 loss of the model's own marginals."""
     tables = [model.marginal(clique) / model.total for clique in bound.cliques]
-    value, beside, pulled = bound.exact(tables), 0.0, None
+    value, divergence, pulled = bound.exact(tables), 0.0, None
     if pull is not None:
         with precision("float64"):
-            divergence, logs = pull.towards(tables)
-        pulled = pulls.report(model.domain, model.total, float(pull.weight), max(divergence, 0.0), logs)
-        beside = pulled.weight * pulled.divergence
-    gap = max(value + beside - floor, 0.0)
+            nats, logs = pull.towards(tables)
+        pulled = pulls.report(model.domain, model.total, float(pull.weight), max(nats, 0.0), logs)
+        divergence = pulled.weight * pulled.divergence
+    gap = max(value + divergence - floor, 0.0)
     status = rule.ending(end.status, value, gap)
     return MixtureFit(model, status, end.steps, value, gap, model.components, end.stationarity, pulled)
 
@@ -441,26 +425,24 @@ _block = jit(_run_block)
 
 def descend(
     loss: BoundLoss,
-    pull: MixturePull | None,
     layout: MixtureLayout,
+    pull: MixturePull | None,
     start: Logits,
-    *,
-    rate: float,
     stop: StoppingRule,
+    *,
     floor: float,
-    watch: Callable[[int, float], None],
+    bar: Progress,
 ) -> Descent:
     """Minimise the loss from one start.
 
     Args:
         loss: bound to the measurements, in the dtype of the start.
-        pull: towards a product, or None.
         layout: layout of the loss's cliques.
+        pull: towards a product, or None.
         start: initial logits.
-        rate: initial learning rate (nats per step).
         stop: stopping rule.
         floor: lower bound on the loss; minus infinity if unknown.
-        watch: called after each block with (steps done in it, loss).
+        bar: progress bar.
     """
     kind = start[0].dtype.type
     *fixed, logits = jax.tree.map(jnp.asarray, (loss, pull, layout, start))
@@ -476,10 +458,10 @@ def descend(
     while status is None:
         steps = min(BLOCK, stop.max_steps - done)
         logits, moments, value, alone, norm = _block(
-            *fixed, logits, moments, scale, kind(rate * 0.5**halvings), np.int32(steps)
+            *fixed, logits, moments, scale, kind(RATE * 0.5**halvings), np.int32(steps)
         )
         done, now = done + steps, float(value)
-        watch(steps, now)
+        bar.advance(steps, f"loss {now:.6g}")
         if not now < best.loss * (1 - SETTLED):  # nor NaN
             halvings += 1
         if now < best.loss:

@@ -91,7 +91,6 @@ class FitProblem:
         bar: progress bar.
         mesh: devices that share each inference of one fit, or None.
         callback: called with a `FitProgress` after each block, or None.
-        accept: called with the plan before the first step; it raises if another fit is to be made instead.
         batch: whether it is one row of a batch.
         plans: its plans by dtype, which the rows of a batch share.
         trace: steps so far, loss and gap after each block of steps; appended to during the fit.
@@ -107,7 +106,6 @@ class FitProblem:
     bar: Progress
     mesh: Any = None
     callback: Callable[[FitProgress], object] | None = None
-    accept: Callable[[oracles.Plan], None] | None = None
     batch: bool = False
     plans: dict[str | None, oracles.Plan] = dataclasses.field(default_factory=dict)
     trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list)
@@ -117,7 +115,7 @@ class FitProblem:
     def weight(self) -> float:
         """Return the weight of a pull towards the product of the model's one-way marginals; 0 for none."""
         made = self.estimator
-        if made.regularisation == "none" or self.known.prior is not None:
+        if self.known.prior is not None:
             return 0.0
         asked = made.regularisation, made.loss, self.domain, self.measurements, self.total, made.max_steps
         return regularisation.usable_weight(*asked)
@@ -164,7 +162,8 @@ class FitProblem:
         """Return the fixed marginals as equality constraints with multipliers of zero; None without any."""
         if not self.known.fixed:
             return None
-        _, curvature = self._smoothed(dtype, FIRST_SMOOTHING)
+        with precision(dtype):
+            _, curvature = self._smoothed(dtype, FIRST_SMOOTHING)
         # a heavy prior's multipliers are as large as its weight: a far smaller penalty never reaches them
         bend = float(curvature) + (self.known.weight or 0.0) + (pull.weight if pull else 0.0)
         wanted = [(one.clique, one.probabilities) for one in self.known.fixed]
@@ -189,7 +188,8 @@ class FitProblem:
             smoothing: of a loss with kinks (standard deviations).
         """
         known, prior, terms = self.known, None, list[Any]()
-        loss, curvature = self._smoothed(dtype, smoothing)
+        with precision(dtype):
+            loss, curvature = self._smoothed(dtype, smoothing)
         if known.weight is not None:
             base = known.log_partition(self.domain, self.cliques)
             prior = Prior(np.asarray(known.weight, np.float64), np.asarray(base, np.float64))

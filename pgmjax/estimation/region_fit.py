@@ -449,11 +449,9 @@ def _pulled(
         stop: stopping rule of the whole fit.
         bar: progress bar.
     """
-    rough = stop.roughly(pulls.ROUGH * math.sqrt(level))
+    rough = stop.roughly(pulls.PART_EXCESS * math.sqrt(level))
     few = dataclasses.replace(rough, max_steps=max(1, stop.max_steps // 2), noise_level=level)
     end, _ = _minimise(problem, few, bar)
-    if end.status is Status.NOT_FINITE:
-        return end, problem
     numbers = counting_numbers(made.graph)
     divergence = RegionDivergence.of(made.graph, numbers)
     agreeing = problem.oracle.maps
@@ -461,7 +459,7 @@ def _pulled(
     bend = weight * float(np.max(numbers.outer / agreeing.weight))
     curvature = np.asarray(float(problem.curvature) + bend)
     reference = given
-    for _ in range(1 if given else pulls.LOOKS):
+    for _ in range(1 if given else pulls.MOST_PARTS):
         distance = 0.0
         if not given:
             shares = named(made, np.asarray(divergence.one_way(end.point.marginals)))
@@ -470,10 +468,10 @@ def _pulled(
         pull = RegionPull(divergence, np.asarray(weight), logarithms, oracle)
         problem = dataclasses.replace(problem, curvature=curvature, pull=pull)
         start = np.asarray(end.point.potentials)
-        near = weight * distance < pulls.NEAR_ENOUGH * math.sqrt(level)
-        if near or end.steps + pulls.LOOK >= stop.max_steps:
+        near = weight * distance < pulls.REFERENCE_TOLERANCE * math.sqrt(level)
+        if near or end.steps + pulls.PART_STEPS >= stop.max_steps:
             break
-        few = dataclasses.replace(rough, max_steps=end.steps + pulls.LOOK)
+        few = dataclasses.replace(rough, max_steps=end.steps + pulls.PART_STEPS)
         end, _ = _minimise(problem, few, bar, start, end.steps)
     return _minimise(problem, stop, bar, start, end.steps)
 
@@ -683,10 +681,6 @@ class LocalObjective(Objective):
         start = belief_propagation.normalised(maps, (potentials + self.fixed) / weight)
         x, _, residual, _ = self.oracle.settle(start)
         return belief_propagation.normalised(maps, x), residual
-
-    def marginals(self, potentials: Vector) -> Vector:
-        """Pseudo-marginals of the outer regions (probabilities)."""
-        return jnp.exp(self.settled(potentials)[0])
 
     def evaluate(self, potentials: Vector) -> Evaluation:
         """Evaluate pseudo-marginals, loss and gradient; the result's potentials include the messages."""

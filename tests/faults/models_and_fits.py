@@ -298,7 +298,7 @@ FAULTS = (
         "the gap of a fit forgets the prior's part",
         "pgmjax.estimation.fit",
         "_result",
-        old="loss + beside",
+        old="loss + divergence",
         new="loss",
         tests=("tests/estimation/test_side_information.py::test_the_weighted_sum_is_minimised",),
     ),
@@ -326,7 +326,7 @@ FAULTS = (
     Fault(
         "multipliers move away from the fixed marginals",
         "pgmjax.estimation.fit",
-        "_repriced",
+        "_with_new_multipliers",
         old="host.multipliers + host.penalty * residual",
         new="host.multipliers - host.penalty * residual",
         tests=("tests/estimation/test_fixed_marginals.py::test_squared_loss",),

@@ -1,9 +1,9 @@
 """Losses: convex functions of marginals that a fit minimises.
 
 `base` is the interface, `build` makes a loss from its name. `l1` and `l2` share the residuals of `linear`;
-`custom` is any convex function, `transcript` is for DualQuery, `augmented` adds equality constraints. A new
-loss is one file with a `Loss` and its `BoundLoss` (whose docstring says what they must have), one export line
-here, and its name in `build`, which the command line lists too.
+`custom` is any convex function, `transcript` is for DualQuery. A new loss is one file with a `Loss` and its
+`BoundLoss` (whose docstring says what they must have), one export line here, and its name in `build`, which
+the command line lists too.
 """
 
 from pgmjax._internal import migration

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -16,9 +15,10 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.arrays import dot
 from pgmjax.estimation.losses.l2 import BoundL2
-from pgmjax.estimation.losses.linear import BoundLinear, LinearLoss, LinearResiduals
+from pgmjax.estimation.losses.linear import ARRAYS, BoundLinear, LinearLoss
 from pgmjax.inference.ops.tables import join
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import CONTINUOUS, Gaussian, NoiseDistribution
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,26 +40,22 @@ class L1(LinearLoss):
     def __post_init__(self) -> None:
         object.__setattr__(self, "smoothing", checks.number("smoothing", self.smoothing, above=0))
 
-    def of_residuals(self, linear: LinearResiduals) -> BoundL1:
+    def of_residuals(self, *linear: Any) -> BoundL1:
         """Return the loss of some residuals."""
-        return BoundL1(linear, np.asarray(self.smoothing, linear.values.dtype))
+        bound = BoundL1(*linear)
+        return dataclasses.replace(bound, delta=np.asarray(self.smoothing, bound.values.dtype))
 
     def noise_level(self, measurements: Sequence[LinearMeasurement]) -> float:
         """Return the mean absolute noise of all values, in standard deviations."""
         return sum(_mean_absolute(measurement) * measurement.values.size for measurement in measurements)
 
 
-# E|x| of noise of variance 1.
-_GAUSSIAN = math.sqrt(2 / math.pi)
-_LAPLACE = math.sqrt(0.5)
-
-
 def _mean_absolute(measurement: LinearMeasurement) -> float:
     """Return the mean absolute noise in standard deviations, by the continuous distribution of its family."""
-    means = {"gaussian": _GAUSSIAN, "laplace": _LAPLACE, "response": _GAUSSIAN}
-    if measurement.noise in means or measurement.distribution is None:
-        return means[measurement.noise]
-    return measurement.distribution.mean_absolute / measurement.distribution.stddev
+    law: NoiseDistribution = CONTINUOUS.get(measurement.noise, Gaussian).of_stddev(1.0)
+    if measurement.noise not in (*CONTINUOUS, "response") and measurement.distribution is not None:
+        law = measurement.distribution
+    return law.mean_absolute / law.stddev
 
 
 @jax.custom_jvp
@@ -82,7 +78,12 @@ def _huber_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[jax
     return huber(residuals, delta), functools.reduce(operator.add, of_residuals + of_delta)
 
 
-@jax.tree_util.register_dataclass
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=[*ARRAYS, "delta"],
+    meta_fields=["layout"],
+    drop_fields=["host"],
+)
 @dataclasses.dataclass(frozen=True, eq=False)
 class BoundL1(BoundLinear):
     """The L1 loss of given measurements.
@@ -93,18 +94,18 @@ class BoundL1(BoundLinear):
         delta: Huber threshold in standard deviations, a scalar leaf.
     """
 
-    delta: Any
+    delta: Any = None
 
     def flat(self, marginals: Any) -> jax.Array:
         """Return the smoothed loss of all tables in one vector."""
-        return huber(self.linear(marginals), self.delta)
+        return huber(self.standardised(marginals), self.delta)
 
     def value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return `flat` and its gradient, in NumPy."""
-        residuals = self.linear(marginals)
+        residuals = self.standardised(marginals)
         slopes = tuple(np.clip(each / self.delta, -1, 1) for each in residuals)
         terms = (dot(s, r - 0.5 * self.delta * s) for s, r in zip(slopes, residuals, strict=True))
-        return np.float64(sum(map(float, terms))), self.linear.transposed(slopes, marginals)
+        return np.float64(sum(map(float, terms))), self.transposed(slopes, marginals)
 
     def bends(self) -> tuple[float, float]:
         """Return `sharpness` and `largest` of the residuals: those of a Huber function."""
@@ -112,15 +113,15 @@ class BoundL1(BoundLinear):
 
     def squared(self) -> BoundL2:
         """Return the l2 loss of the same residuals."""
-        return BoundL2(self.linear)
+        return BoundL2(*(getattr(self, field.name) for field in dataclasses.fields(BoundL2)))
 
     def cast(self, dtype: Any) -> BoundL1:
         """Return the loss with device arrays of another type."""
-        return BoundL1(self.linear.cast(dtype), np.asarray(self.delta, dtype))
+        return dataclasses.replace(super().cast(dtype), delta=np.asarray(self.delta, dtype))
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the unsmoothed loss in float64, on the host."""
-        return float(np.sum(np.abs(self.linear.exact(marginals))))
+        return float(np.sum(np.abs(self.exact_residuals(marginals))))
 
     def lipschitz(self) -> float:
         """Return the smoothed loss's constant: the L2 loss's divided by the smoothing."""
@@ -134,9 +135,9 @@ class BoundL1(BoundLinear):
     def with_smoothing(self, delta: Any) -> BoundL1:
         """Return the loss with another threshold; same structure, so no retracing."""
         if not isinstance(delta, jax.Array):
-            delta = np.asarray(checks.number("smoothing", delta, above=0), self.linear.values.dtype)
+            delta = np.asarray(checks.number("smoothing", delta, above=0), self.values.dtype)
         return dataclasses.replace(self, delta=delta)
 
     def slack(self) -> Any:
         """Return ``rows * smoothing / 2``, the bound on the loss minus its smoothed form."""
-        return self.linear.layout.rows * self.delta / 2
+        return self.layout.rows * self.delta / 2

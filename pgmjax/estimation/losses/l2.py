@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal.arrays import dot
-from pgmjax.estimation.losses.linear import BoundLinear, LinearLoss, LinearResiduals
+from pgmjax.estimation.losses.linear import ARRAYS, BoundLinear, LinearLoss
 from pgmjax.inference.ops.tables import join
 from pgmjax.measurements.linear import LinearMeasurement
 
@@ -33,9 +33,9 @@ class L2(LinearLoss):
     name: ClassVar[str] = "l2"
     merges: ClassVar[bool] = True
 
-    def of_residuals(self, linear: LinearResiduals) -> BoundL2:
+    def of_residuals(self, *linear: Any) -> BoundL2:
         """Return the loss of some residuals."""
-        return BoundL2(linear)
+        return BoundL2(*linear)
 
     def noise_level(self, measurements: Sequence[LinearMeasurement]) -> float:
         """Return half the number of values, whatever the distribution of their noise."""
@@ -57,20 +57,22 @@ def _half_squares_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[jax.Ar
     )
 
 
-@jax.tree_util.register_dataclass
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=ARRAYS, meta_fields=["layout"], drop_fields=["host"]
+)
 @dataclasses.dataclass(frozen=True, eq=False)
 class BoundL2(BoundLinear):
     """The L2 loss of given measurements."""
 
     def flat(self, marginals: Any) -> jax.Array:
         """Return the loss of all tables in one vector."""
-        return half_squares(self.linear(marginals)) + self.linear.rest
+        return half_squares(self.standardised(marginals)) + self.rest
 
     def value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
         """Return `flat` and its gradient, in NumPy."""
-        residuals = self.linear(marginals)
+        residuals = self.standardised(marginals)
         squares = sum(float(dot(each, each)) for each in residuals)
-        return 0.5 * squares + self.linear.rest, self.linear.transposed(residuals, marginals)
+        return 0.5 * squares + self.rest, self.transposed(residuals, marginals)
 
     def bends(self) -> tuple[float, float]:
         """Return `sharpness` and `largest` of the residuals: those of half a square."""
@@ -78,4 +80,4 @@ class BoundL2(BoundLinear):
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss in float64, on the host."""
-        return float(0.5 * np.sum(np.square(self.linear.exact(marginals))))
+        return float(0.5 * np.sum(np.square(self.exact_residuals(marginals))))

@@ -40,6 +40,9 @@ from pgmjax.queries.blocks import contract
 from pgmjax.queries.rows import transposed
 
 Asked = tuple[tuple[int, Query], ...]
+Arrays = tuple[Any, Any, tuple[Any, ...], tuple[Any, ...], Any]
+ARRAYS = ("values", "weights", "asked_values", "asked_weights", "rest")
+"""The fields of a `BoundLinear` that are leaves."""
 
 _MAX_ENTRIES = 4_000_000  # of a matrix squared in `curvatures`
 MOST_DIGITS = 1e12  # counts over noise: of 16 digits, two for the noise itself and two for sums of many cells
@@ -66,7 +69,7 @@ class HostPart:
     """Host-only data in float64: values and stddevs (counts) of every query, constants.
 
     Attributes:
-        double: the residuals as on the device, with arrays in float64.
+        arrays: those of the loss, in float64.
     """
 
     cliques: tuple[Clique, ...]
@@ -75,18 +78,12 @@ class HostPart:
     stddevs: tuple[np.ndarray, ...]
     total: float
     curvature: float
-    double: LinearResiduals
+    arrays: Arrays
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["values", "weights", "asked_values", "asked_weights", "rest"],
-    meta_fields=["layout"],
-    drop_fields=["host"],
-)
 @dataclasses.dataclass(frozen=True, eq=False)
-class LinearResiduals:
-    """Residuals of all measurements: those of cells in one vector, others per query.
+class BoundLinear(BoundLoss):
+    """A sum over the residuals of given measurements.
 
     Nearly all measurements are of the cells themselves. Their residuals are one operation on the vector
     of all marginals, for any number of cliques; each other query on a clique is compiled separately.
@@ -111,7 +108,23 @@ class LinearResiduals:
     rest: Any
     host: HostPart | None = None
 
-    def __call__(self, marginals: Any) -> tuple[jax.Array, ...]:
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques whose marginals `__call__` takes."""
+        return self.on_host().cliques
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+        return self.layout.shapes
+
+    def __call__(self, marginals: Sequence[Any]) -> jax.Array:
+        """Return the (smoothed) loss of marginals in probabilities, a scalar."""
+        if len(marginals) != len(self.shapes):
+            raise ValueError(f"expected {len(self.shapes)} marginals, one a clique, got {len(marginals)}.")
+        return self.flat(join(marginals))
+
+    def standardised(self, marginals: Any) -> tuple[jax.Array, ...]:
         """Return the residuals in standard deviations of one vector of marginals (probabilities)."""
         xp = module_of(marginals)
         cells = (marginals[: len(self.values)] - self.values) * self.weights
@@ -140,33 +153,38 @@ class LinearResiduals:
                 tables[at][...] += transposed(query, _axes(tables[at].shape), rows.reshape(-1))
         return found
 
-    def cast(self, dtype: Any) -> LinearResiduals:
-        """Return the residuals with device arrays of another type, unpadded; itself for its own type."""
-        if self.values.dtype == dtype:
-            return self
-        host = self.on_host()
-        found = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), host.double)
-        return dataclasses.replace(found, host=host)
+    @abc.abstractmethod
+    def bends(self) -> tuple[float, float]:
+        """Return `sharpness` and `largest` of `BoundResiduals`, the same for all residuals."""
 
-    def padded(self, length: int) -> LinearResiduals:
-        """Return the residuals for vectors padded to a given length; padding has weight 0."""
+    def residuals(self, marginals: np.ndarray) -> BoundResiduals:
+        """Return the residuals at a vector of marginals."""
+        cells = sum(math.prod(shape) for shape in self.shapes)
+        short = dataclasses.replace(self, values=self.values[:cells], weights=self.weights[:cells])
+        zeros = jax.tree.map(np.zeros_like, (short.values, self.asked_values))
+        linear = dataclasses.replace(short, values=zeros[0], asked_values=zeros[1])
+        # what each residual changes by with each cell: the linear part at unit vectors
+        rows = [host_join(linear.standardised(unit), np.float64) for unit in np.eye(cells)]
+        values = host_join(short.standardised(marginals), np.float64)
+        sharpness, largest = (np.full(len(values), bend) for bend in self.bends())
+        return BoundResiduals(np.stack(rows, axis=1), values, sharpness, largest, np.zeros(len(marginals)))
+
+    def padded(self, length: int) -> Self:
+        """Return the loss for vectors padded to a given length; padding has weight 0."""
         more = length - len(self.values)
         if not more:
             return self
-        padded = [np.pad(each, (0, more)) for each in (self.values, self.weights)]
-        return dataclasses.replace(self, values=padded[0], weights=padded[1])
+        values, weights = (np.pad(each, (0, more)) for each in (self.values, self.weights))
+        return dataclasses.replace(self, values=values, weights=weights)
 
-    def rows(self) -> np.ndarray:
-        """Return what each residual changes by with each cell [residuals, cells], in NumPy."""
-        without = dataclasses.replace(
-            self,
-            values=np.zeros_like(self.values),
-            asked_values=tuple(np.zeros_like(each) for each in self.asked_values),
-        )
-        units = np.eye(len(self.values))
-        return np.stack([host_join(without(unit), np.float64) for unit in units], axis=1)
+    def cast(self, dtype: Any) -> Self:
+        """Return the loss with device arrays of another type, unpadded; itself for its own type."""
+        if self.values.dtype == dtype:
+            return self
+        arrays = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), self.on_host().arrays)
+        return dataclasses.replace(self, **dict(zip(ARRAYS, arrays, strict=True)))
 
-    def exact(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
+    def exact_residuals(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
         """Return all residuals [rows] in standard deviations in float64, on the host."""
         host = self.on_host()
         return np.concatenate(
@@ -180,6 +198,14 @@ class LinearResiduals:
         """Return the float64 part; refuse after a JAX transformation."""
         return of_host(self.host)
 
+    def least(self) -> float:
+        """Return a lower bound on the loss of any marginals: 0."""
+        return 0.0
+
+    def lipschitz(self) -> float:
+        """Return the sum over measurements of ``max_j sum_i (Q_ij total / stddev_i)**2``."""
+        return self.on_host().curvature
+
 
 class LinearLoss(Loss):
     """A loss of linear residuals.
@@ -191,8 +217,8 @@ class LinearLoss(Loss):
     merges: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def of_residuals(self, linear: LinearResiduals) -> BoundLinear:
-        """Return the loss of some residuals."""
+    def of_residuals(self, *linear: Any) -> BoundLinear:
+        """Return the loss of some residuals, the fields of a `BoundLinear`."""
 
     def bind(
         self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
@@ -208,64 +234,7 @@ class LinearLoss(Loss):
         dtype: Any = "float32",
     ) -> list[BoundLinear]:
         """Return the loss of each row, all bound together (see `Loss.bind_rows`)."""
-        return list(map(self.of_residuals, linear_residuals(domain, rows, totals, dtype, self.merges)))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class BoundLinear(BoundLoss):
-    """A sum over the residuals of given measurements.
-
-    Attributes:
-        linear: the residuals; their arrays are leaves.
-    """
-
-    linear: LinearResiduals
-
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The cliques whose marginals `__call__` takes."""
-        return self.linear.on_host().cliques
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shape of each clique's table."""
-        return self.linear.layout.shapes
-
-    def __call__(self, marginals: Sequence[Any]) -> jax.Array:
-        """Return the (smoothed) loss of marginals in probabilities, a scalar."""
-        if len(marginals) != len(self.shapes):
-            raise ValueError(f"expected {len(self.shapes)} marginals, one a clique, got {len(marginals)}.")
-        return self.flat(join(marginals))
-
-    @abc.abstractmethod
-    def bends(self) -> tuple[float, float]:
-        """Return `sharpness` and `largest` of `BoundResiduals`, the same for all residuals."""
-
-    def residuals(self, marginals: np.ndarray) -> BoundResiduals:
-        """Return the residuals at a vector of marginals."""
-        cells = sum(math.prod(shape) for shape in self.shapes)
-        linear = dataclasses.replace(
-            self.linear, values=self.linear.values[:cells], weights=self.linear.weights[:cells]
-        )
-        values = host_join(linear(marginals), np.float64)
-        sharpness, largest = (np.full(len(values), bend) for bend in self.bends())
-        return BoundResiduals(linear.rows(), values, sharpness, largest, np.zeros(len(marginals)))
-
-    def padded(self, length: int) -> Self:
-        """Return the loss for vectors of a given length."""
-        return dataclasses.replace(self, linear=self.linear.padded(length))
-
-    def cast(self, dtype: Any) -> Self:
-        """Return the loss with device arrays of another type."""
-        return dataclasses.replace(self, linear=self.linear.cast(dtype))
-
-    def least(self) -> float:
-        """Return a lower bound on the loss of any marginals: 0."""
-        return 0.0
-
-    def lipschitz(self) -> float:
-        """Return the sum over measurements of ``max_j sum_i (Q_ij total / stddev_i)**2``."""
-        return self.linear.on_host().curvature
+        return [self.of_residuals(*each) for each in _residuals(domain, rows, totals, dtype, self.merges)]
 
 
 @functools.lru_cache(maxsize=512)
@@ -274,14 +243,16 @@ def _axes(shape: tuple[int, ...]) -> Domain:
     return Domain({str(axis): size for axis, size in enumerate(shape)})
 
 
-def linear_residuals(
+def _residuals(
     domain: Domain,
     rows: Sequence[Sequence[LinearMeasurement]],
     totals: Sequence[float],
     dtype: Any,
     merge: bool = False,
-) -> list[LinearResiduals]:
-    """Return the residuals of each row of a batch; measurements on the same attributes share one clique.
+) -> list[tuple[Any, ...]]:
+    """Return the fields of the loss of each row of a batch.
+
+    Measurements on the same attributes share one clique.
 
     Args:
         domain: the attributes.
@@ -315,15 +286,18 @@ def linear_residuals(
     all_values = [np.stack([y for y, _ in group], axis=1) for group in groups.values()]
     all_stddevs = [np.stack(np.broadcast_arrays(*(s for _, s in group)), axis=1) for group in groups.values()]
     shapes = tuple(domain.shape_of(clique) for clique in cliques)
-    double = _scaled(tuple(groups), all_values, all_stddevs, scale, shapes, merge)
+    layout, double = _scaled(tuple(groups), all_values, all_stddevs, scale, shapes, merge)
     single = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), double)
 
-    def of_row(row: int) -> LinearResiduals:
+    def of_row(row: int) -> tuple[Any, ...]:
         its_own = functools.partial(jax.tree.map, lambda leaf: leaf[row, ...])
         measured = its_own(tuple(all_values)), its_own(tuple(all_stddevs))
         numbers = float(scale[row]), float(bends[row])
-        host = HostPart(cliques, tuple(groups), *measured, *numbers, its_own(double))
-        return dataclasses.replace(its_own(single), host=host)
+        return (
+            layout,
+            *its_own(single),
+            HostPart(cliques, tuple(groups), *measured, *numbers, its_own(double)),
+        )
 
     return list(map(of_row, range(len(rows))))
 
@@ -421,8 +395,8 @@ def _scaled(
     totals: np.ndarray,
     shapes: tuple[tuple[int, ...], ...],
     merge: bool,
-) -> LinearResiduals:
-    """Return the residuals in float64, with the measurements of cells apart from others.
+) -> tuple[QueryLayout, Arrays]:
+    """Return layout and arrays in float64, with the measurements of cells apart from others.
 
     Every array has a leading axis of rows, and those that are given a second one of measurements.
     """
@@ -448,7 +422,7 @@ def _scaled(
         weights.append(w)
     layout = QueryLayout(shapes, tuple(asked), sum(array[0].size for array in all_values))
     measured, precise = np.concatenate([c.reshape(2, len(totals), -1) for c in cells], axis=2)
-    return LinearResiduals(layout, measured, precise, tuple(values), tuple(weights), rest)
+    return layout, (measured, precise, tuple(values), tuple(weights), rest)
 
 
 def _answers(query: Query, table: np.ndarray) -> np.ndarray:

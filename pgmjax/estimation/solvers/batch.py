@@ -147,7 +147,7 @@ class Queue(Generic[T]):
     def advanced(self, number: int, steps: FitSteps[T], result: Any) -> _Fit[T] | None:
         """Return the fit with its next request, or None if it has ended."""
         try:
-            return _Fit(number, steps, next(steps) if result is None else steps.send(result))
+            return _Fit(number, steps, steps.send(result))  # None starts a generator
         except StopIteration as end:
             self.results[number] = end.value
             return None

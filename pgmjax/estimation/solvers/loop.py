@@ -181,7 +181,7 @@ def run_single(fit: FitSteps[T]) -> T:
     result: Any = None
     while True:
         try:
-            request = next(fit) if result is None else fit.send(result)
+            request = fit.send(result)  # None starts a generator
         except StopIteration as end:
             return end.value
         if isinstance(request, CertificateRequest):

@@ -67,11 +67,11 @@ class MirrorDescent(Solver):
         """Accept the candidate or try a shorter step: one oracle call."""
         xp = module_of(state.candidate)
         now, best = problem.evaluate(state.candidate), state.best
-        promised = 0.5 * dot(best.gradient, now.marginals - best.marginals)
-        fallen = now.loss <= best.loss + xp.minimum(promised, 0)
+        predicted = 0.5 * dot(best.gradient, now.marginals - best.marginals)
+        fallen = now.loss <= best.loss + xp.minimum(predicted, 0)
         # a predicted decrease below rounding cannot be checked: then no increase suffices
         error = rounding(best)
-        level = (xp.abs(promised) <= error) & (now.loss <= state.lowest + error)
+        level = (xp.abs(predicted) <= error) & (now.loss <= state.lowest + error)
         accepted = xp.isinf(best.loss) & xp.isfinite(now.loss) | fallen | level
         best = select(accepted, now, best)
         size = state.step_size * xp.where(accepted, self.grow, self.shrink)

@@ -83,7 +83,7 @@ def minimise(
 
     Args:
         problem: the problem to minimise.
-        potentials: starting point.
+        potentials: starting point, where the loss is finite.
         stop: stopping rule.
         done: steps of the fit already done.
         slack: bound on the unsmoothed minus the smoothed loss.
@@ -91,14 +91,11 @@ def minimise(
         watch: called after each step with (points evaluated in it, loss, gap, what returns the best point).
 
     Returns:
-        The best point with status, steps and lower bound; NOT_FINITE only if the loss was not finite at the
-        start.
+        The best point with status, steps and lower bound.
     """
     with _settings(), precision("float64"):
         problem = problem.on_host()
         best = problem.evaluate(np.asarray(potentials, np.float64))
-        if not np.isfinite(best.loss):
-            return Solution(best, Status.NOT_FINITE, done, lower_bound)
         size, grow, since, local = 1 / float(problem.smoothness), FIRST, 0, _Local.at(problem, best)
         most = min(stop.max_steps, done + _most_steps(problem))
         while True:
@@ -154,8 +151,6 @@ def lower_bound(problem: Objective, potentials: Vector) -> float:
     with _settings(), precision("float64"):
         problem = problem.on_host()
         point = problem.evaluate(np.asarray(potentials, np.float64))
-        if not np.isfinite(point.loss):
-            return -math.inf
         return _Local.at(problem, point).step(problem, LARGEST / max(1.0, abs(float(point.loss))))[1]
 
 
@@ -395,9 +390,9 @@ def _by_differences(problem: Objective, point: Evaluation, cells: int) -> BoundR
     _, slope = problem.value_and_gradient(point.marginals)
     hessian = np.empty((cells, cells))
     for cell in range(cells):
-        beside = np.array(point.marginals)
-        beside[cell] += small
-        hessian[cell] = (problem.value_and_gradient(beside)[1][:cells] - slope[:cells]) / small
+        moved = np.array(point.marginals)
+        moved[cell] += small
+        hessian[cell] = (problem.value_and_gradient(moved)[1][:cells] - slope[:cells]) / small
     found = np.linalg.eigh((hessian + hessian.T) / 2)
     values, vectors = np.asarray(found[0]), np.asarray(found[1])
     kept = values > np.finfo(float).eps * cells * max(values[-1], 0.0)
