@@ -8,8 +8,9 @@ from typing import Any
 from pgmjax._internal import device
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import regularisation
-from pgmjax.estimation.mixture_fit import MixtureFit, fit_mixture
-from pgmjax.estimation.region_fit import LocalFit, fit_local, plan_local
+from pgmjax.estimation.fit import Fit
+from pgmjax.estimation.mixture_fit import fit_mixture
+from pgmjax.estimation.region_fit import fit_local, plan_local
 from pgmjax.estimation.side_information import SideInformation
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -27,7 +28,7 @@ def fit(
     measurements: Sequence[LinearMeasurement],
     total: float,
     known: SideInformation,
-) -> tuple[LocalFit | MixtureFit, str]:
+) -> Fit:
     """Fit by the named method; `True` for belief propagation if it fits in memory, else a mixture.
 
     Args:
@@ -39,7 +40,7 @@ def fit(
         known: side information; impossible cells only.
 
     Returns:
-        The fit, and the name of the method: `CONVEX` or `MIXTURE`.
+        The fit, whose method is `CONVEX` or `MIXTURE`.
 
     Raises:
         ValueError: fixed marginals or a prior, which only exact fits support.
@@ -60,8 +61,13 @@ def fit(
         "regularisation": settings.regularisation,
     }
     if choice == "convex" or (choice is True and _regions_fit(settings, domain, measurements, known)):
-        return fit_local(domain, measurements, total, **shared), CONVEX
-    return fit_mixture(domain, measurements, total, dtype=settings.dtype, **shared), MIXTURE
+        found: Any = fit_local(domain, measurements, total, **shared)
+        method = CONVEX
+    else:
+        found = fit_mixture(domain, measurements, total, dtype=settings.dtype, **shared)
+        method = MIXTURE
+    end = found.status, found.steps, found.loss, found.gap
+    return Fit(found.model, *end, None, method=method, regularisation=found.regularisation)
 
 
 def require_time(

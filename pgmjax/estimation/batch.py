@@ -6,8 +6,7 @@ import concurrent.futures
 import dataclasses
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
@@ -16,9 +15,9 @@ from pgmjax._internal import checks, device
 from pgmjax._internal.jit import precision
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.fit import FitResult, fit_steps
+from pgmjax.estimation.fit import Fit, fit_steps
 from pgmjax.estimation.losses.build import build_rows, check_rows
-from pgmjax.estimation.problem import FitProblem, FitSettings
+from pgmjax.estimation.problem import FitProblem
 from pgmjax.estimation.solvers.batch import Queue, run_batch
 from pgmjax.estimation.solvers.loop import FitSteps
 from pgmjax.estimation.views import batch_html
@@ -48,17 +47,17 @@ class BatchFit:
         fits: one `Fit` per row.
     """
 
-    fits: tuple[Any, ...]
+    fits: tuple[Fit, ...]
 
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.fits)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Fit]:
         """Iterate over the fits."""
         return iter(self.fits)
 
-    def __getitem__(self, row: int) -> Any:
+    def __getitem__(self, row: int) -> Fit:
         """The fit of a row."""
         return self.fits[row]
 
@@ -84,31 +83,6 @@ class BatchFit:
     def gap(self) -> np.ndarray:
         """Certified bound on `loss - optimum` of each row [rows]."""
         return np.array([fit.gap for fit in self.fits])
-
-
-class SharedPlan:
-    """Settings shared by the rows of a batch: an estimator's, with its plans cached."""
-
-    def __init__(self, estimator: FitSettings):
-        self.loss, self.solver, self.dtype = estimator.loss, estimator.solver, estimator.dtype
-        self.max_steps, self.tol = estimator.max_steps, estimator.tol
-        self.regularisation = estimator.regularisation
-        self._estimator = estimator
-        self._plans: dict[Any, oracles.Plan] = {}
-        self._lock = threading.Lock()
-
-    @property
-    def plan(self) -> Callable[..., oracles.Plan]:
-        """Cached `Estimator.plan`."""
-        return self._planned
-
-    def _planned(self, domain: Domain, cliques: Any, constraints: Any, **settings: Any) -> oracles.Plan:
-        settings = {name: value for name, value in settings.items() if value is not None} | {"batch": True}
-        key = tuple(cliques), tuple(sorted(settings.items()))
-        with self._lock:
-            if key not in self._plans:
-                self._plans[key] = self._estimator.plan(domain, cliques, constraints, **settings)
-            return self._plans[key]
 
 
 def same_structure(
@@ -228,27 +202,26 @@ def fit_all(
     problems: Sequence[FitProblem],
     warm_start: GraphicalModel | None = None,
     mesh: jax.sharding.Mesh | None = None,
-) -> list[FitResult]:
+) -> list[Fit]:
     """Run the fits of a batch.
 
     Args:
-        problems: one per row, with settings that share their plans.
+        problems: one per row, which share their plans.
         warm_start: an initial model for all rows, or None.
         mesh: devices to share the rows, or None.
 
     Returns:
-        The result of each fit.
+        The fits.
 
     Raises:
         ModelTooLargeError: the model does not fit in memory, or not next to the results of all rows.
     """
     first = problems[0]
     check_rows(first.estimator.loss, [problem.measurements for problem in problems])
-    plan = first.plan(first.bind(first.estimator.dtype).cliques)
-    slots, threads = slots_and_threads(plan, len(problems), mesh)
+    slots, threads = slots_and_threads(first.plan(), len(problems), mesh)
     binding = threading.Lock()
 
-    def steps(number: int) -> FitSteps[FitResult]:
+    def steps(number: int) -> FitSteps[Fit]:
         with binding:
             if number and not problems[number].bounds:
                 _bind(problems[number : number + BOUND_TOGETHER])
@@ -256,7 +229,7 @@ def fit_all(
         problems[number].bounds.clear()  # as much memory as the result
         return result
 
-    queue: Queue[FitResult] = Queue(map(steps, range(len(problems))))
+    queue: Queue[Fit] = Queue(map(steps, range(len(problems))))
     if threads == 1:
         run_batch(queue, slots, mesh)
     else:

@@ -71,21 +71,13 @@ class StructuralZeros:
         """Mask of possible cells, booleans [size of each attribute], read-only."""
         return self.mask.array
 
-    def validate(self, domain: Domain) -> None:
-        """Check the mask against a domain.
+    def zeros(self, domain: Domain) -> StructuralZeros:
+        """Return the mask itself, checked against a domain.
 
         Raises:
             ValueError: an unknown attribute, or a mask whose shape is not the clique's.
         """
-        expected = domain.shape_of(as_clique(domain, self.clique, exact=True))
-        if self.allowed.shape != expected:
-            raise ValueError(
-                f"the mask over {self.clique} must have shape {expected}, got {self.allowed.shape}."
-            )
-
-    def zeros(self, domain: Domain) -> StructuralZeros:
-        """Return the mask itself, checked against a domain."""
-        self.validate(domain)
+        _check_shape(domain, self.clique, self.allowed, "mask", "boolean")
         return self
 
     def log_mask(self) -> np.ndarray:
@@ -296,24 +288,25 @@ class FixedMarginal:
         """The counts divided by their total, float64 [size of each attribute]."""
         return self.counts / self.total
 
-    def validate(self, domain: Domain) -> None:
-        """Check the counts against a domain.
+    def zeros(self, domain: Domain) -> StructuralZeros | None:
+        """Return the mask of its zero counts over a domain; None if all counts are positive.
 
         Raises:
             ValueError: an unknown attribute, or counts whose shape is not the clique's.
         """
-        expected = domain.shape_of(as_clique(domain, self.clique, exact=True))
-        if self.counts.shape != expected:
-            cells = [f"{name} ({', '.join(domain.attribute(name).code_names()[:6])})" for name in self.clique]
-            raise ValueError(
-                f"the fixed marginal over {self.clique} must have shape {expected}, got {self.counts.shape}: "
-                f"a count for each value of {' and '.join(cells)}, in this order."
-            )
-
-    def zeros(self, domain: Domain) -> StructuralZeros | None:
-        """Return the mask of its zero counts over a domain; None if all counts are positive."""
-        self.validate(domain)
+        _check_shape(domain, self.clique, self.counts, "fixed marginal", "count")
         return None if self.counts.all() else StructuralZeros(self.clique, self.counts > 0)
+
+
+def _check_shape(domain: Domain, clique: Clique, table: np.ndarray, what: str, cell: str) -> None:
+    """Refuse a table over a clique whose shape is another one in the domain."""
+    expected = domain.shape_of(as_clique(domain, clique, exact=True))
+    if table.shape != expected:
+        cells = [f"{name} ({', '.join(domain.attribute(name).code_names()[:6])})" for name in clique]
+        raise ValueError(
+            f"the {what} over {clique} must have shape {expected}, got {table.shape}: a {cell} for each "
+            f"value of {' and '.join(cells)}, in this order."
+        )
 
 
 def combination(row: Any, length: int, said: str) -> tuple[Any, ...]:

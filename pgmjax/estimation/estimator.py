@@ -11,22 +11,19 @@ import jax
 import numpy as np
 
 from pgmjax._internal import checks, device, sharding
-from pgmjax._internal.migration import Named, instead
+from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique, as_cliques
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.estimation import approximate, batch, losses, regularisation, solvers
 from pgmjax.estimation.batch import BatchFit
 from pgmjax.estimation.constraints import FixedMarginal
-from pgmjax.estimation.fit import FitResult, fit
+from pgmjax.estimation.fit import Fit, fit
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.problem import FitProblem, FitProgress
-from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import Constraint, SideInformation, listed, total_of
 from pgmjax.estimation.solvers import newton
-from pgmjax.estimation.solvers.stopping import Status
-from pgmjax.estimation.views import FitPictures
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import check as check_oracle
 from pgmjax.inference.oracles.contraction import HostContraction
@@ -35,57 +32,12 @@ from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements import inputs
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.total import check_counts, estimate_total
-from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
 
 MAX_ENTROPY = "maximum entropy"
 """Method of a fit whose loss is that of `history.MaxEntropy` (nats)."""
 CONTRADICTED, SURE = 10, 3.0  # times the expected loss, of at least so much: chance never comes near that
 FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
-
-
-@dataclasses.dataclass(frozen=True)
-class Fit(FitPictures, Named):
-    """The result of an estimation.
-
-    Attributes:
-        model: the estimated model; for an approximate fit a `RegionModel` or a `MixtureModel`.
-        status: how the fit ended, by what is certified of it: see `Status`.
-        steps: solver steps.
-        loss: loss of the model's marginals, in float64 (for l2: 0.5 * sum(((Q mu - y) / stddev)**2)): that of
-            the measurements alone, without constraints and prior.
-        gap: certified bound on `loss - optimum`, in the loss's unit, computed in float64 wherever that fits
-            in memory, and never above the loss itself for l1 and l2; the optimum is over the models that meet
-            the constraints. With `prior_weight` the bound is on the suboptimality of loss plus weighted
-            relative entropy.
-        plan: the inference plan; None without an inference engine, and for an approximate fit.
-        trace: (steps so far, objective, certified gap) after each block of steps; the objective is the loss,
-            smoothed if it has kinks, plus the terms of constraints and prior. Empty if no solver ran.
-        method: `exact`, or the kind of approximation: `convex belief propagation` (`loss - gap` bounds the
-            loss of every table from below) or `mixture of products` (infinite gap: no certificate), or
-            `maximum entropy`, whose loss is in nats.
-        regularisation: what the fit was pulled towards, and how much; None if it was not. If it was, the gap
-            is that of loss plus weighted relative entropy.
-    """
-
-    model: GraphicalModel
-    status: Status
-    steps: int
-    loss: float
-    gap: float
-    plan: oracles.Plan | None = dataclasses.field(repr=False)
-    trace: tuple[tuple[int, float, float], ...] = dataclasses.field(default=(), repr=False)
-    method: str = "exact"
-    regularisation: Regularisation | None = None
-
-    __iter__ = instead(
-        "A fit is not a pair of results: they are fit.model, fit.loss, fit.gap and fit.status."
-    )
-
-    @property
-    def optimum_gap(self) -> float | None:
-        """Certified bound on the loss minus its own optimum; None for a fit that was pulled."""
-        return self.gap if self.regularisation is None else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -312,13 +264,13 @@ class Estimator(Named):
         elif noisy:
             check_counts(domain, noisy[0], float(total))
         stands_in = bool(self.approximate) and mesh is None and callback is None
-        in_time = functools.partial(approximate.require_time, self.approximate, self, domain, noisy, known)
-        accept = in_time if stands_in else None
         try:
             with Progress("fit", self.max_steps, self.progress) as bar:
-                problem = FitProblem(self, domain, tuple(noisy), float(total), known, bar, mesh)
-                problem = dataclasses.replace(problem, callback=callback, accept=accept)
-                found = _finish(problem, fit(problem, warm_start))
+                given = self, domain, tuple(noisy), float(total), known, bar
+                problem = FitProblem(*given, mesh=mesh, callback=callback)
+                if stands_in:
+                    approximate.require_time(self.approximate, self, domain, noisy, known, problem.plan())
+                found = fit(problem, warm_start)
                 _warn_of_contradictions(problem, found)
                 return _of_inputs(found, noisy, known, warm_start)
         except ModelTooLargeError as refusal:
@@ -326,10 +278,7 @@ class Estimator(Named):
                 alone = "leave the mesh out" if mesh is not None else "leave the callback out"
                 how = alone if self.approximate else "Estimator(approximate=True)"
                 raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
-        other, method = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
-        model: Any = other.model
-        end = other.status, other.steps, other.loss, other.gap
-        found = Fit(model, *end, None, method=method, regularisation=other.regularisation)
+        found = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
         return _of_inputs(found, noisy, known, warm_start)
 
     def fit_batch(
@@ -386,13 +335,12 @@ class Estimator(Named):
         for total in counts:
             total_of(known.fixed, total)
         with Progress("fit_batch", self.max_steps * len(rows), self.progress) as bar:
-            settings = batch.SharedPlan(self)
+            plans: dict[str | None, oracles.Plan] = {}
             problems = [
-                FitProblem(settings, domain, row, total, known, bar)
+                FitProblem(self, domain, row, total, known, bar, batch=True, plans=plans)
                 for row, total in zip(rows, counts, strict=True)
             ]
-            ends = batch.fit_all(problems, warm_start, mesh)
-            found = [_finish(*pair) for pair in zip(problems, ends, strict=True)]
+            found = batch.fit_all(problems, warm_start, mesh)
         pairs = zip(found, rows, strict=True)
         return BatchFit(tuple(_of_inputs(one, row, known, warm_start) for one, row in pairs))
 
@@ -432,13 +380,13 @@ def _of_inputs(
 ) -> Fit:
     """Return a fit whose model says what it was computed from."""
     prior, named = known.prior, [", ".join(each.clique) for each in known.fixed]
-    told = inputs.merged(
+    sources = inputs.merged(
         inputs.of_measurements(measurements),
         () if prior is None else inputs.in_role(prior.inputs, inputs.PRIOR, "a prior"),
         () if warm_start is None else inputs.in_role(warm_start.inputs, inputs.START, "a first model"),
         (inputs.Input(f"a fixed marginal over {name}", None, role=inputs.PUBLIC) for name in named),
     )
-    return dataclasses.replace(found, model=inputs.with_inputs(found.model, told))
+    return dataclasses.replace(found, model=inputs.with_inputs(found.model, sources))
 
 
 def _warn_of_contradictions(problem: FitProblem, found: Fit) -> None:
@@ -454,18 +402,3 @@ def _warn_of_contradictions(problem: FitProblem, found: Fit) -> None:
             f"their noise explains about {level:,.4g}. Is a stddev too small, or of shares beside "
             f"counts{', or a mask of possible cells inverted' * bool(problem.known.zeros)}?"
         )
-
-
-def _finish(problem: FitProblem, end: FitResult) -> Fit:
-    """Return the fit at the solver's final point."""
-    cliques, tables = (*end.cliques, *problem.known.cliques), (*end.potentials, *problem.known.tables)
-    potentials = summed(zip(cliques, tables, strict=True))
-    known = CliqueVector(end.cliques, end.marginals) if end.marginals else CliqueVector((), ())
-    model = GraphicalModel(problem.domain, potentials, problem.total, known)
-    pulled = None
-    if end.pull is not None and end.divergence is not None:
-        found = end.pull.weight, end.divergence, end.pull.logarithms
-        pulled = regularisation.report(problem.domain, problem.total, *found)
-        pulled = dataclasses.replace(pulled, automatic=problem.estimator.regularisation == "auto")
-    trace = tuple(problem.trace)
-    return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, trace, regularisation=pulled)

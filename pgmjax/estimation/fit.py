@@ -1,4 +1,4 @@
-"""Control flow of a fit on the host; read it from top to bottom.
+"""A fit and its control flow on the host; read it from top to bottom.
 
 `fit` starts from an earlier model, or in closed form. `minimise` reduces the loss in stages of decreasing
 smoothing, first in float32 if requested, and evaluates the result in float64. Every step evaluates
@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.jit import precision
+from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation import regularisation, side_information, solvers
-from pgmjax.estimation.losses.augmented import Augmented, Equalities
-from pgmjax.estimation.losses.base import BoundLoss, Tilted
+from pgmjax.estimation import regularisation, side_information, solvers, views
 from pgmjax.estimation.losses.build import noise_level
-from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull, with_first_smoothing
+from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull
+from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers import loop, newton
 from pgmjax.estimation.solvers.loop import (
     CertificateRequest,
@@ -38,12 +38,14 @@ from pgmjax.estimation.solvers.loop import (
 )
 from pgmjax.estimation.solvers.objective import Evaluation, Objective
 from pgmjax.estimation.solvers.stopping import CERTIFIED, FIRST_SMOOTHING, Status, StoppingRule
+from pgmjax.estimation.solvers.terms import Equalities
 from pgmjax.estimation.start import closed_form, starting_point
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.graphical import GraphicalModel
 
 STIFFEST = 1e4 * STIFF
@@ -53,32 +55,67 @@ NEGLIGIBLE = 1e-9  # probability: a smaller residual does not raise the penalty
 
 
 @dataclasses.dataclass(frozen=True)
-class FitResult:
-    """Result of a fit, on the host in float64.
+class Fit(Named):
+    """The result of an estimation.
 
     Attributes:
-        cliques: the loss's cliques.
-        plan: the inference plan.
-        potentials: their log-potentials.
-        marginals: their marginals (probabilities); empty if the loss was never finite.
-        status: how the fit ended.
-        steps: steps done.
-        loss: the unsmoothed loss.
-        gap: certified bound on the suboptimality of the objective.
-        divergence: relative entropy to what the fit was pulled towards (nats), None without a pull.
-        pull: the pull, if there was one.
+        model: the estimated model; for an approximate fit a `RegionModel` or a `MixtureModel`.
+        status: how the fit ended, by what is certified of it: see `Status`.
+        steps: solver steps.
+        loss: loss of the model's marginals, in float64 (for l2: 0.5 * sum(((Q mu - y) / stddev)**2)): that of
+            the measurements alone, without constraints and prior.
+        gap: certified bound on `loss - optimum`, in the loss's unit, computed in float64 wherever that fits
+            in memory, and never above the loss itself for l1 and l2; the optimum is over the models that meet
+            the constraints. With `prior_weight` the bound is on the suboptimality of loss plus weighted
+            relative entropy.
+        plan: the inference plan; None without an inference engine, and for an approximate fit.
+        trace: (steps so far, objective, certified gap) after each block of steps; the objective is the loss,
+            smoothed if it has kinks, plus the terms of constraints and prior. Empty if no solver ran.
+        method: `exact`, or the kind of approximation: `convex belief propagation` (`loss - gap` bounds the
+            loss of every table from below) or `mixture of products` (infinite gap: no certificate), or
+            `maximum entropy`, whose loss is in nats.
+        regularisation: what the fit was pulled towards, and how much; None if it was not. If it was, the gap
+            is that of loss plus weighted relative entropy.
     """
 
-    cliques: tuple[Clique, ...]
-    plan: oracles.Plan
-    potentials: tuple[np.ndarray, ...]
-    marginals: tuple[np.ndarray, ...]
+    model: GraphicalModel
     status: Status
     steps: int
     loss: float
     gap: float
-    divergence: float | None = None
-    pull: Pull | None = None
+    plan: oracles.Plan | None = dataclasses.field(repr=False)
+    trace: tuple[tuple[int, float, float], ...] = dataclasses.field(default=(), repr=False)
+    method: str = "exact"
+    regularisation: Regularisation | None = None
+
+    __iter__ = instead(
+        "A fit is not a pair of results: they are fit.model, fit.loss, fit.gap and fit.status."
+    )
+
+    @property
+    def optimum_gap(self) -> float | None:
+        """Certified bound on the loss minus its own optimum; None for a fit that was pulled."""
+        return self.gap if self.regularisation is None else None
+
+    def plot_trace(self, ax: Any = None) -> Any:
+        """Plot loss and certified gap after each block of steps, and at the end of the fit.
+
+        Both are in the loss's unit, on one logarithmic scale; the gap bounds `loss - optimum`.
+        Values that are not finite and positive are not drawn.
+
+        Args:
+            ax: matplotlib axes to draw on; None for a new figure.
+
+        Returns:
+            The matplotlib axes. Needs matplotlib (extra `plots`).
+
+        Raises:
+            ValueError: no solver ran, so there is nothing to draw.
+        """
+        return views.plot_trace(self, ax)
+
+    def _repr_html_(self) -> str:
+        return views.fit_html(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,12 +123,13 @@ class FitState:
     """A fit under way.
 
     Attributes:
-        problem: what is to be fitted, with its pull.
+        problem: what is to be fitted.
         oracle: inference for the loss's cliques, then those of the side information.
         tables: log-potentials so far.
         dtype: type on the device.
         stop: stopping rule.
         steps: steps done.
+        pull: what the fit is pulled towards, or None.
     """
 
     problem: FitProblem
@@ -100,21 +138,18 @@ class FitState:
     dtype: str
     stop: StoppingRule
     steps: int = 0
-
-    def pulled(self, pull: Pull | None) -> FitState:
-        """Return the state with another pull."""
-        return dataclasses.replace(self, problem=dataclasses.replace(self.problem, pull=pull))
+    pull: Pull | None = None
 
 
 # A fit and its parts, in execution order.
 
 
-def fit(problem: FitProblem, start: GraphicalModel | None) -> FitResult:
+def fit(problem: FitProblem, start: GraphicalModel | None) -> Fit:
     """Run a single fit from an earlier model, or from the uniform distribution if None."""
     return run_single(fit_steps(problem, start))
 
 
-def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[FitResult]:
+def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit]:
     """Run one fit as a generator of step requests.
 
     Args:
@@ -123,64 +158,64 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
 
     Raises:
         ValueError: a start over another domain, or settings that the loss does not support.
-        ModelTooLargeError: the model does not fit in memory, or the problem does not accept its plan.
+        ModelTooLargeError: the model does not fit in memory.
     """
-    dtype = problem.estimator.dtype
-    with precision(dtype):
-        loss = problem.bind(dtype)
-        plan = problem.plan(loss.cliques)
-        if problem.accept:
-            problem.accept(plan)
-        precise = solvers.build(problem.estimator.solver).in_float64
-        # tables of the host are float64 in any case
-        if plan.oracle.runs_on_host or (precise and problem.fits_in_float64(loss.cliques)):
-            dtype = "float64"
-        earlier = problem.known.start(start)
-        tables: Sequence[np.ndarray] = [np.zeros(shape) for shape in loss.shapes]
-        if earlier is not None:
-            tables = starting_point(problem.domain, loss.cliques, earlier)
-        elif problem.known.prior is None:
-            tables = closed_form(problem.domain, loss.cliques, problem.measurements, problem.total)
+    plan, dtype = problem.plan(), problem.estimator.dtype
+    precise = solvers.build(problem.estimator.solver).in_float64
+    # tables of the host are float64 in any case
+    if plan.oracle.runs_on_host or (precise and problem.fits_in_float64()):
+        dtype = "float64"
+    earlier, cliques = problem.known.start(start), problem.cliques
+    if earlier is None and problem.known.prior is None:
+        tables = closed_form(problem.domain, cliques, problem.measurements, problem.total)
+    else:
+        tables = starting_point(problem.domain, cliques, earlier)
     state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule())
     weight = problem.weight()
-    if dtype != problem.estimator.dtype:
-        with precision(dtype):
-            loss = problem.bind(dtype)
     if weight > 0:
-        near = regularisation.reference_of(start, loss.cliques, problem.least())
-        state = yield from _looked(state, weight, near)
-        with precision(dtype):
-            loss = state.problem.bind(dtype)
-    run = _minimise_in_rounds(state, loss) if isinstance(loss, Augmented) else minimise(state, loss)
+        least = regularisation.least_share(problem.domain, problem.measurements, problem.total)
+        reference = regularisation.reference_of(start, cliques, least)
+        state = yield from _with_reference(state, weight, reference, least)
+    equalities = problem.equalities(dtype, state.pull)
+    run = minimise(state) if equalities is None else _minimise_in_rounds(state, equalities)
     solution, objective = yield from run
     return _result(plan, solution, objective, state)
 
 
-def _result(plan: oracles.Plan, solution: Solution, objective: Objective, state: FitState) -> FitResult:
-    """Return the result with the unsmoothed loss, its gap, and the status that these tell."""
-    bound, status, steps, pull = objective.loss, solution.status, solution.steps, state.problem.pull
+def _result(plan: oracles.Plan, solution: Solution, objective: Objective, state: FitState) -> Fit:
+    """Return the fit with the unsmoothed loss, its gap, and the status that these tell."""
+    problem, pull, status = state.problem, state.pull, solution.status
     vector, gauge = np.asarray(solution.point.potentials, np.float64), objective.gauge
-    potentials = _tables(bound, vector - gauge.tops(vector))
-    if status is Status.NOT_FINITE:
-        return FitResult(bound.cliques, plan, potentials, (), status, steps, math.nan, math.nan)
-    found = np.asarray(solution.point.marginals, np.float64)
-    with np.errstate(invalid="ignore"):  # padding
-        marginals = _tables(bound, found / gauge.reduced(np.add, found))
-    loss = bound.exact(marginals)
-    beside = _beside_loss(objective, solution.point)
-    least = (bound.inner if isinstance(bound, Augmented) else bound).least()
-    gap = max(loss + beside - max(solution.lower_bound, least), 0.0)
-    certified = gap if _is_in_float64(solution) else math.inf
-    is_estimate = pull is not None and state.problem.estimator.regularisation == "auto"
-    status = state.stop.ending(status, loss, certified, is_estimate=is_estimate)
-    divergence = None if pull is None else max(beside, 0.0) / pull.weight
-    return FitResult(bound.cliques, plan, potentials, marginals, status, steps, loss, gap, divergence, pull)
+    potentials = (*split(vector - gauge.tops(vector), objective.shapes), *problem.known.tables)
+    named = summed(zip((*problem.cliques, *problem.known.cliques), potentials, strict=True))
+    marginals, loss, gap, pulled = CliqueVector((), ()), math.nan, math.nan, None
+    if status is not Status.NOT_FINITE:
+        found = np.asarray(solution.point.marginals, np.float64)
+        with np.errstate(invalid="ignore"):  # padding
+            tables = split(found / gauge.reduced(np.add, found), objective.shapes)
+        marginals = CliqueVector(problem.cliques, tables)
+        loss = _exact_loss(objective, tables)
+        divergence = objective.relative_entropy(solution.point)
+        gap = max(loss + divergence - max(solution.lower_bound, objective.loss.least()), 0.0)
+        automatic = problem.estimator.regularisation == "auto"
+        certified = gap if _is_in_float64(solution) else math.inf
+        status = state.stop.ending(status, loss, certified, is_estimate=pull is not None and automatic)
+        if pull is not None:
+            nats = max(divergence, 0.0) / pull.weight
+            pulled = regularisation.report(
+                problem.domain, problem.total, pull.weight, nats, pull.logarithms, automatic
+            )
+    model = GraphicalModel(problem.domain, named, problem.total, marginals)
+    trace = tuple(problem.trace)
+    return Fit(model, status, solution.steps, loss, gap, plan, trace, regularisation=pulled)
 
 
-# Fixed marginals: the method of multipliers, with every round's result projected onto them.
+# The pull: parts of a fit that find the product of one-way marginals, and then its weight.
 
 
-def _looked(state: FitState, weight: float, reference: regularisation.Reference) -> FitSteps[FitState]:
+def _with_reference(
+    state: FitState, weight: float, reference: regularisation.Reference, least: float
+) -> FitSteps[FitState]:
     """Fit for a few steps, and return the state with the pull that follows from them.
 
     Without a first reference the pull of the first part is too slight to matter: it is there so that all
@@ -188,91 +223,78 @@ def _looked(state: FitState, weight: float, reference: regularisation.Reference)
     """
     problem, stop = state.problem, state.stop
     level = noise_level(problem.estimator.loss, problem.measurements)
-    half, least = max(1, stop.max_steps // 2), problem.least()
-    rough = stop.roughly(regularisation.ROUGH * math.sqrt(level))
+    half = max(1, stop.max_steps // 2)
+    rough = stop.roughly(regularisation.PART_EXCESS * math.sqrt(level))
     few = dataclasses.replace(rough, max_steps=half, noise_level=level)
-    state = state.pulled(Pull(regularisation.SLIGHT * problem.total))
+    state = dataclasses.replace(state, pull=Pull(regularisation.FIRST_WEIGHT * problem.total))
     if reference:
-        few = dataclasses.replace(rough, max_steps=min(half, regularisation.LOOK))
-        state = state.pulled(Pull(weight, reference))
-    for _ in range(regularisation.LOOKS):
-        part = yield from _part(state, few)
-        if part is None:
-            return dataclasses.replace(state.pulled(None), steps=0)
-        state, cliques, marginals = part
+        few = dataclasses.replace(rough, max_steps=min(half, regularisation.PART_STEPS))
+        state = dataclasses.replace(state, pull=Pull(weight, reference))
+    for _ in range(regularisation.MOST_PARTS):
+        state, cliques, marginals = yield from _fit_part(state, few)
         shares = regularisation.one_way(cliques, marginals)
         reference, distance = regularisation.moved(reference, shares, least)
-        state = state.pulled(Pull(weight, reference))
-        near = weight * distance < regularisation.NEAR_ENOUGH * math.sqrt(level)
-        if near or stop.ran_out(state.steps + regularisation.LOOK):
+        state = dataclasses.replace(state, pull=Pull(weight, reference))
+        near = weight * distance < regularisation.REFERENCE_TOLERANCE * math.sqrt(level)
+        if near or stop.ran_out(state.steps + regularisation.PART_STEPS):
             break
-        few = dataclasses.replace(rough, max_steps=state.steps + regularisation.LOOK)
+        few = dataclasses.replace(rough, max_steps=state.steps + regularisation.PART_STEPS)
     if problem.estimator.regularisation == "auto":
-        return (yield from _lighter(state, Pull(weight, reference), rough))
+        return (yield from _with_lower_weight(state, Pull(weight, reference), rough))
     return state
 
 
-def _lighter(state: FitState, pull: Pull, rough: StoppingRule) -> FitSteps[FitState]:
+def _with_lower_weight(state: FitState, pull: Pull, rough: StoppingRule) -> FitSteps[FitState]:
     """Lower the weight of a pull as long as that lowers the estimated error of the measured cells."""
     problem, stop, least = state.problem, state.stop, math.inf
-    few = dataclasses.replace(rough, max_steps=stop.max_steps - regularisation.LOOK)
-    for _ in range(1 + regularisation.LIGHTEST):
-        if stop.ran_out(state.steps + 2 * regularisation.LOOK - 1):
+    few = dataclasses.replace(rough, max_steps=stop.max_steps - regularisation.PART_STEPS)
+    for _ in range(1 + regularisation.MOST_REDUCTIONS):
+        if stop.ran_out(state.steps + 2 * regularisation.PART_STEPS - 1):
             break
-        part = yield from _part(state.pulled(pull), few)
-        if part is None:
-            break
-        tried, cliques, marginals = part
+        tried, cliques, marginals = yield from _fit_part(dataclasses.replace(state, pull=pull), few)
         state = dataclasses.replace(state, steps=tried.steps)
         error = regularisation.estimated_error(
             problem.domain, problem.measurements, cliques, marginals, pull.weight, problem.total
         )
-        if error > regularisation.WORTH * least:
+        if error > regularisation.ERROR_RISE * least:
             break
         state, least = tried, error
-        if not regularisation.ENOUGH < error < math.inf:
+        if not regularisation.SMALL_ERROR < error < math.inf:
             break
-        pull = dataclasses.replace(pull, weight=regularisation.LIGHTER * pull.weight)
+        pull = dataclasses.replace(pull, weight=regularisation.WEIGHT_FACTOR * pull.weight)
     return state
 
 
-def _part(
+def _fit_part(
     state: FitState, stop: StoppingRule
-) -> FitSteps[tuple[FitState, tuple[Clique, ...], tuple[np.ndarray, ...]] | None]:
-    """Fit until another rule ends it, at the first smoothing.
-
-    Returns:
-        The state after it, the loss's cliques and their marginals (probabilities); None if the loss was not
-        finite.
-    """
-    with precision(state.dtype):
-        loss = state.problem.bind(state.dtype)
-    end, _ = yield from _minimise_from(dataclasses.replace(state, stop=stop), loss)
-    if end.status is Status.NOT_FINITE:
-        return None
-    bound = loss.inner if isinstance(loss, Augmented) else loss
-    moved = tuple(table - table.max() for table in _tables(loss, end.point.potentials))
+) -> FitSteps[tuple[FitState, tuple[Clique, ...], tuple[np.ndarray, ...]]]:
+    """Fit until another rule ends it; return the state then, the loss's cliques and their marginals."""
+    equalities = state.problem.equalities(state.dtype, state.pull)
+    end, objective = yield from _minimise_from(dataclasses.replace(state, stop=stop), equalities)
+    moved = tuple(table - table.max() for table in _tables(objective, end.point.potentials))
     state = dataclasses.replace(state, tables=moved, steps=end.steps)
-    return state, bound.cliques, _tables(bound, end.point.marginals)
+    measured = len(objective.loss.shapes)
+    cliques = state.problem.cliques[:measured]
+    return state, cliques, _tables(objective, end.point.marginals)[:measured]
 
 
 def minimise(
-    state: FitState, loss: BoundLoss, smoothing: float = FIRST_SMOOTHING
+    state: FitState, equalities: Equalities | None = None, smoothing: float = FIRST_SMOOTHING
 ) -> FitSteps[tuple[Solution, Objective]]:
-    """Minimise a loss in a dtype; after float32, evaluate the result in float64 or continue there.
+    """Minimise the objective in a dtype; after float32, evaluate the result in float64 or continue there.
 
     Args:
         state: where the fit is.
-        loss: the loss, in the state's dtype.
+        equalities: fixed marginals with their multipliers, or None.
         smoothing: initial smoothing of a loss with kinks (standard deviations).
 
     Returns:
         The solution, with all steps so far, and the objective it is evaluated on.
     """
-    solution, objective = yield from _minimise_from(state, loss, smoothing)
+    solution, objective = yield from _minimise_from(state, equalities, smoothing)
     if solution.status is Status.NOT_FINITE:
         return solution, objective
-    if state.dtype == "float32" and state.problem.fits_in_float64(loss.cliques):
+    if state.dtype == "float32" and state.problem.fits_in_float64():
         solution, objective = yield from _in_float64(state, objective, solution)
     if solution.status is not Status.CONVERGED and _is_small(objective) and _is_in_float64(solution):
         sharper = newton.lower_bound(objective, solution.point.potentials)
@@ -281,16 +303,12 @@ def minimise(
 
 
 def _minimise_from(
-    state: FitState, loss: BoundLoss, smoothing: float = FIRST_SMOOTHING
+    state: FitState, equalities: Equalities | None, smoothing: float = FIRST_SMOOTHING
 ) -> FitSteps[tuple[Solution, Objective]]:
-    """Minimise a loss in the state's dtype, from its potentials; arguments and result as in `minimise`."""
-    problem, dtype = state.problem, state.dtype
-    solver = solvers.build(problem.estimator.solver)
-    with precision(dtype):
-        loss, curvature = with_first_smoothing(solver, loss, problem.domain, smoothing)
-        objective = problem.objective(state.oracle, loss, curvature, dtype)
-        start = host_join(state.tables, dtype, len(objective.gauge.table))
-    if objective.loss.smoothing is not None and _is_for_newton(problem, objective):
+    """Minimise in the state's dtype, from its potentials; arguments and result as in `minimise`."""
+    objective = state.problem.objective(state.oracle, state.dtype, state.pull, equalities, smoothing)
+    start = host_join(state.tables, state.dtype, len(objective.gauge.table))
+    if objective.loss.smoothing is not None and _is_for_newton(state.problem, objective):
         start, steps = _by_squares(state, objective, start)
         state = dataclasses.replace(state, steps=steps)
     return (yield from _minimise_in_stages(state, objective, start))
@@ -305,7 +323,7 @@ def _minimise_in_stages(
     """
     problem, stop, done = state.problem, state.stop, state.steps
     solver = solvers.build(problem.estimator.solver)
-    if problem.pull is None and objective.loss.smoothing is None and _is_small(objective):
+    if state.pull is None and objective.loss.smoothing is None and _is_small(objective):
         # near the optimum, where a closed form begins, slow falls deceive, and a certificate is cheap
         stop = dataclasses.replace(stop, believable=-math.inf)
 
@@ -315,12 +333,12 @@ def _minimise_in_stages(
         problem.trace.append((before + steps, loss, gap + slack))
         problem.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
         if problem.callback is not None:
-            counts = functools.partial(_counts, objective.loss, point, problem.total)
-            told = problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
-            problem.halts.extend([True] * (told is True))
+            counts = functools.partial(_counts, problem, objective, point)
+            answer = problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
+            problem.halts.extend([True] * (answer is True))
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
-    lower_bound, last = objective.loss.least(), None
+    lower_bound = objective.least()
     small = _is_for_newton(problem, objective)
     while True:
         slack = float(objective.loss.slack())
@@ -339,15 +357,12 @@ def _minimise_in_stages(
                     solver, start, stop=stop, done=done, lower_bound=lower_bound, block=block
                 )
         done, lower_bound = solution.steps, solution.lower_bound
-        if solution.status is Status.NOT_FINITE and last is not None:
-            return _stalled_at(last, solution), objective
-        loss, last = float(solution.point.loss), solution
+        loss = float(solution.point.loss)
         status = stop.stage_status(loss, lower_bound, done, solution.status, slack)
         if status is not None:
             return dataclasses.replace(solution, status=status), objective
         start = np.asarray(solution.point.potentials, start.dtype)
-        sharper = objective.loss.with_smoothing(float(objective.loss.smoothing) / 4)
-        objective = dataclasses.replace(objective, loss=sharper, curvature=objective.curvature * 4)
+        objective = objective.with_smoothing(float(objective.loss.smoothing) / 4)
 
 
 def _in_float64(
@@ -359,12 +374,11 @@ def _in_float64(
     loss and certificate of the potentials themselves are computed here.
     """
     with precision("float64"):
-        bound = _cast_to_float64(objective.loss)
-        objective = state.problem.objective(objective.oracle, bound, objective.curvature, "float64")
+        objective = state.problem.in_float64(objective)
         start = np.asarray(solution.point.potentials, np.float64)
     point, gap = yield CertificateRequest(objective, start)
-    slack = float(bound.slack())
-    lower_bound = max(float(point.loss) - gap, bound.least())
+    slack = float(objective.loss.slack())
+    lower_bound = max(float(point.loss) - gap, objective.least())
     if _is_in_float64(solution):
         lower_bound = max(lower_bound, solution.lower_bound)
     certified = dataclasses.replace(solution, point=point, lower_bound=lower_bound)
@@ -393,7 +407,7 @@ def _by_newton(
     objective: Objective, before: Solution, stop: StoppingRule, slack: float, watch: Watch
 ) -> Solution:
     """Go on by Newton's method from a solution, in float64; bounds of float32 are not taken along."""
-    known = before.lower_bound if _is_in_float64(before) else objective.loss.least()
+    known = before.lower_bound if _is_in_float64(before) else objective.least()
     settings: dict[str, Any] = {"done": before.steps, "slack": slack, "lower_bound": known, "watch": watch}
     end = newton.minimise(objective, before.point.potentials, stop=stop, **settings)
     if float(end.point.loss) <= float(before.point.loss) or not _is_in_float64(before):
@@ -413,8 +427,6 @@ def _by_squares(state: FitState, objective: Objective, start: np.ndarray) -> tup
     eased = dataclasses.replace(objective, loss=squared, curvature=curvature)
     stop = StoppingRule(CERTIFIED, most)
     end = newton.minimise(eased, start, stop=stop, done=state.steps)
-    if end.status is Status.NOT_FINITE:
-        return start, state.steps
     return np.asarray(end.point.potentials, start.dtype), end.steps
 
 
@@ -425,33 +437,38 @@ def _is_for_newton(problem: FitProblem, objective: Objective) -> bool:
 
 def _is_small(objective: Objective) -> bool:
     """Return whether Newton's method has time for a model."""
-    cells = sum(math.prod(shape) for shape in objective.loss.shapes)
+    cells = sum(math.prod(shape) for shape in objective.shapes)
     return cells <= newton.CELLS and newton.is_fast(objective)
 
 
-def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Solution, Objective]]:
-    """Minimise a loss over the models with the fixed marginals; arguments and result as in `minimise`.
+# Fixed marginals: the method of multipliers, with every round's result projected onto them.
 
-    A round minimises the augmented Lagrangian (`estimation.losses.augmented`); its residual then updates the
+
+def _minimise_in_rounds(state: FitState, host: Equalities) -> FitSteps[tuple[Solution, Objective]]:
+    """Minimise the loss over the models with the fixed marginals; result as in `minimise`.
+
+    A round minimises the augmented Lagrangian (`estimation.solvers.terms`); its residual then updates the
     multipliers. For any multipliers, a round's certified lower bound is one on the optimum of the fit. The
     upper bound comes from feasible models: iterative proportional fitting updates the potentials of the fixed
     marginals until the round's model has them. The gap is the difference of the two bounds.
 
+    Args:
+        state: where the fit is.
+        host: the fixed marginals with multipliers of zero.
+
     References:
         Bertsekas (1982), Constrained Optimization and Lagrange Multiplier Methods, chapter 2.
     """
-    problem, stop, host = state.problem, state.stop, bound.on_host()
-    stiffest = STIFFEST / STIFF * host.penalty_parameter
+    problem, stop = state.problem, state.stop
+    stiffest = STIFFEST / STIFF * float(host.penalty.max())
     number, idle, smoothing = 0, 0, FIRST_SMOOTHING
-    lower_bound, missed, alone = bound.inner.least(), math.inf, math.inf
+    lower_bound, missed, alone = problem.bind(state.dtype).least(), math.inf, math.inf
     least, narrowest = math.inf, math.inf
     best: tuple[Solution, Objective] | None = None
     while True:
         tol = max(stop.tol / 2, FIRST_TOL * SHARPER**number)
         goal = dataclasses.replace(stop, tol=tol, invisible=stop.invisible / 2, estimated=False)
-        with precision(state.dtype):
-            bound = Augmented.of(bound.inner.cast(state.dtype), host, state.dtype)
-        end, objective = yield from minimise(dataclasses.replace(state, stop=goal), bound, smoothing)
+        end, objective = yield from minimise(dataclasses.replace(state, stop=goal), host, smoothing)
         number, done, dtype = number + 1, end.steps, state.dtype
         if end.status is Status.NOT_FINITE:
             if best is None:
@@ -459,18 +476,20 @@ def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Sol
             return dataclasses.replace(_stalled_at(best[0], end), lower_bound=lower_bound), best[1]
         if objective.loss.smoothing is not None:
             smoothing = min(4 * float(objective.loss.smoothing), FIRST_SMOOTHING)
-        if end.status is Status.STALLED and dtype == "float32" and problem.fits_in_float64(host.cliques):
+        if end.status is Status.STALLED and dtype == "float32" and problem.fits_in_float64():
             dtype = "float64"
-        host, missed = _repriced(host, end.point, missed, stiffest)
+        host, missed = _with_new_multipliers(host, end.point, missed, stiffest)
 
         point, objective, gap, exact = _projected(state, objective, host, end.point)
-        tables = split(np.asarray(point.potentials), host.shapes)
-        state = dataclasses.replace(state, tables=tables, dtype=dtype, steps=done)
+        state = dataclasses.replace(
+            state, tables=_tables(objective, point.potentials), dtype=dtype, steps=done
+        )
         if _is_in_float64(end):
             lower_bound = max(lower_bound, end.lower_bound)
         lower_bound = max(lower_bound, float(point.loss) - gap)
-        loss = objective.loss.exact(split(np.asarray(point.marginals), host.shapes))
-        reached = loss + _beside_loss(objective, point)
+        loss = _exact_loss(objective, _tables(objective, point.marginals))
+        with precision("float64"):
+            reached = loss + objective.relative_entropy(point)
         if best is None or (exact and reached < least):
             best, alone = (dataclasses.replace(end, point=point), objective), loss
         least = min(least, reached) if exact else least
@@ -481,7 +500,7 @@ def _minimise_in_rounds(state: FitState, bound: Augmented) -> FitSteps[tuple[Sol
             return dataclasses.replace(best[0], status=status, steps=done, lower_bound=lower_bound), best[1]
 
 
-def _repriced(
+def _with_new_multipliers(
     host: Equalities, point: Evaluation, missed: float, stiffest: float
 ) -> tuple[Equalities, float]:
     """Return the multipliers and penalty updated by a point's residual, and that residual's maximum.
@@ -493,11 +512,11 @@ def _repriced(
         stiffest: penalty from which it is no longer raised.
     """
     found = np.asarray(point.marginals, np.float64)[: len(host.targets)]
-    residual = np.where(host.cells, found - host.targets, 0.0)
+    residual = np.where(host.penalty > 0, found - host.targets, 0.0)
     off = float(np.abs(residual).max())
-    host = dataclasses.replace(host, multipliers=host.multipliers + host.penalty_parameter * residual)
-    if NEGLIGIBLE < off > missed / 2 and host.penalty_parameter < stiffest:
-        host = dataclasses.replace(host, penalty_parameter=4 * host.penalty_parameter)
+    host = dataclasses.replace(host, multipliers=host.multipliers + host.penalty * residual)
+    if NEGLIGIBLE < off > missed / 2 and host.penalty.max() < stiffest:
+        host = dataclasses.replace(host, penalty=4 * host.penalty)
     return host, off
 
 
@@ -505,19 +524,16 @@ def _projected(
     state: FitState, objective: Objective, host: Equalities, point: Evaluation
 ) -> tuple[Evaluation, Objective, float, bool]:
     """Project a point onto the fixed marginals; return it, the float64 objective, gap and feasibility."""
-    tables = split(np.asarray(point.potentials, np.float64), host.shapes)
+    tables = _tables(objective, point.potentials)
     problem, known = state.problem, state.problem.known
-    structure, _ = Structure.named(problem.domain.sizes, (*host.cliques, *known.cliques))
-    places = [place for place, held in enumerate(host.held) if held]
+    structure, _ = Structure.named(problem.domain.sizes, (*problem.cliques, *known.cliques))
     targets = split(host.targets, host.shapes)
     fitted = side_information.proportional_fit(
-        HostModel(structure, (*tables, *known.tables)), places, [targets[i] for i in places], SWEEPS
+        HostModel(structure, (*tables, *known.tables)), host.held, [targets[i] for i in host.held], SWEEPS
     )
     moved = [table - table.max() for table in fitted.model.tables[: len(host.shapes)]]
-    assert isinstance(objective.loss, Augmented)
     with precision("float64"):
-        loss = Augmented.of(_cast_to_float64(objective.loss.inner), host, "float64")
-        objective = problem.objective(state.oracle, loss, objective.curvature, "float64")
+        objective = problem.in_float64(objective).with_equalities(host)
         vector = host_join(moved, np.float64, len(objective.gauge.table))
         found, gap = loop.evaluate(CertificateRequest(objective, vector))
     return found, objective, gap, fitted.exact
@@ -526,29 +542,19 @@ def _projected(
 # Helpers shared by the functions above.
 
 
-def _cast_to_float64(loss: BoundLoss) -> BoundLoss:
-    """Return the loss at its current smoothing, with device arrays in float64."""
-    bound = loss.cast("float64")
-    return bound if loss.smoothing is None else bound.with_smoothing(float(loss.smoothing))
+def _tables(objective: Objective, vector: Any) -> tuple[np.ndarray, ...]:
+    """Split a vector into the tables of an objective's cliques, in float64."""
+    return split(np.asarray(vector, np.float64), objective.shapes)
 
 
-def _beside_loss(objective: Objective, point: Evaluation) -> float:
-    """Return the weighted relative entropy to a prior or reference at a point; 0 without one."""
-    if objective.prior is None:
-        return 0.0
-    bound = objective.loss.inner if isinstance(objective.loss, Augmented) else objective.loss
-    linear = bound.term(_tables(bound, point.marginals)) if isinstance(bound, Tilted) else 0.0
-    with precision(np.dtype(point.loss.dtype).name):
-        alone, _ = objective.loss.value_and_gradient(np.asarray(point.marginals))
-        return float(point.loss) - float(alone) + linear
+def _exact_loss(objective: Objective, marginals: Sequence[np.ndarray]) -> float:
+    """Return the loss of the measurements in float64, without smoothing, at all tables."""
+    return objective.loss.exact(marginals[: len(objective.loss.shapes)])
 
 
-def _tables(bound: BoundLoss, vector: Any) -> tuple[np.ndarray, ...]:
-    """Split a vector into the tables of the loss's cliques, in float64."""
-    return split(np.asarray(vector, np.float64), bound.shapes)
-
-
-def _counts(bound: BoundLoss, point: Callable[[], Evaluation], total: float) -> dict[Clique, np.ndarray]:
+def _counts(
+    problem: FitProblem, objective: Objective, point: Callable[[], Evaluation]
+) -> dict[Clique, np.ndarray]:
     """Return the marginals at a point, in counts."""
-    tables = _tables(bound, point().marginals)
-    return {clique: total * table / table.sum() for clique, table in zip(bound.cliques, tables, strict=True)}
+    tables = _tables(objective, point().marginals)
+    return {c: problem.total * t / t.sum() for c, t in zip(problem.cliques, tables, strict=True)}

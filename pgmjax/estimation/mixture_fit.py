@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -27,10 +27,10 @@ from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.estimation import losses, mixture_layout, regularisation
+from pgmjax.estimation import losses, mixture_layout
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
-from pgmjax.estimation.losses.base import BoundLoss, WrappedLoss
+from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
 from pgmjax.estimation.region_fit import RegionDivergence, counting_numbers
@@ -48,25 +48,24 @@ from pgmjax.model.mixture import MixtureModel
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["inner", "divergence", "place", "weight", "least"],
+    data_fields=["divergence", "place", "weight", "least"],
     meta_fields=[],
     drop_fields=["attributes", "noise_level"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
-class Pulled(WrappedLoss):
-    """``L(mu) + weight * D(mu)``, with D the relative entropy to the product of mu's own one-way marginals.
+class MixturePull:
+    """``weight * D(mu)``, with D the relative entropy to the product of mu's own one-way marginals.
 
     D is not convex in mu, since the product moves with it.
 
     Attributes:
-        inner: the loss L.
         divergence: D over the regions of the loss's cliques.
         place: for each cell of the outer regions its position in the vector of all marginals.
         weight: of D (records).
         least: least probability of a value in the product.
         attributes: with their sizes, in the order of the divergence's variables; empty after a JAX
             transformation.
-        noise_level: expected loss L under the noise alone.
+        noise_level: expected loss under the noise alone.
     """
 
     divergence: RegionDivergence
@@ -79,22 +78,22 @@ class Pulled(WrappedLoss):
     @classmethod
     def of(
         cls,
-        inner: BoundLoss,
+        cliques: Sequence[Clique],
         domain: Domain,
         measurements: Sequence[LinearMeasurement],
         weight: float,
         total: float,
-    ) -> Pulled:
-        """Pull the l2 loss of some measurements.
+    ) -> MixturePull:
+        """Return the pull of a fit to some measurements.
 
         Args:
-            inner: the loss.
+            cliques: those of the loss.
             domain: the attributes.
             measurements: noisy answers.
             weight: weight of the relative entropy (records).
             total: number of records (counts).
         """
-        structure, names = Structure.named(domain.sizes, inner.cliques)
+        structure, names = Structure.named(domain.sizes, cliques)
         graph = region_graph(structure)
         starts = np.cumsum([0, *map(structure.cells, structure.cliques)])
         place = [
@@ -104,14 +103,13 @@ class Pulled(WrappedLoss):
         divergence = RegionDivergence.of(graph, counting_numbers(graph))
         attributes = tuple(zip(names, structure.sizes, strict=True))
         at = np.concatenate(place).astype(np.int32)
-        least = regularisation.LEAST * regularisation.noise_of(domain, measurements)[0] / total
+        least = pulls.least_share(domain, measurements, total)
         level = noise_level("l2", measurements)
-        return cls(inner, divergence, at, np.float64(weight), np.float64(least), attributes, level)
+        return cls(divergence, at, np.float64(weight), np.float64(least), attributes, level)
 
-    def flat(self, marginals: Any) -> Any:
-        """Return the pulled loss of all tables in one vector."""
-        weight = jnp.asarray(self.weight, marginals.dtype)
-        return self.inner.flat(marginals) + weight * self.distance(marginals)
+    def value(self, marginals: Any) -> Any:
+        """Return the pull at all tables in one vector."""
+        return jnp.asarray(self.weight, marginals.dtype) * self.distance(marginals)
 
     def distance(self, marginals: Any) -> Any:
         """Return D of all tables in one vector (nats)."""
@@ -123,21 +121,16 @@ class Pulled(WrappedLoss):
         """Return D of some tables, and the logarithms of the product's probabilities by attribute."""
         vector = jnp.concatenate([jnp.ravel(table) for table in marginals])
         logs = np.asarray(self.divergence.floored(vector[self.place], self.least))
-        sizes = [size for _, size in self.attributes]
+        names, sizes = zip(*self.attributes, strict=True)
         parts = np.split(logs, np.cumsum(sizes)[:-1])
-        names = [name for name, _ in self.attributes]
         return float(self.distance(vector)), dict(zip(names, parts, strict=True))
-
-    def cast(self, dtype: Any) -> Pulled:
-        """Return the loss with device arrays of another type."""
-        return dataclasses.replace(self, inner=self.inner.cast(dtype))
 
 
 MOST_COMPONENTS, FEWEST_COMPONENTS = 1000, 100
 WORK = 2_000_000_000
 """Components times cells per step, above which the default number of components is reduced."""
 
-RATE = 0.1
+RATE = 0.1  # initial learning rate (nats per step)
 
 # Copies held at the peak of a step.
 _LOGITS = 9  # logits, the best, both moments, gradient, probabilities and their gradients
@@ -242,7 +235,12 @@ def fit_mixture(
         >>> fit.model.marginal(("b", "a")).round().tolist(), fit.gap
         ([[30.0, 0.0], [0.0, 10.0]], inf)
     """
-    restarts, max_steps, dtype = _settings(restarts, max_steps, dtype, tol, lower_bound)
+    restarts = checks.integer("restarts", restarts, low=1)
+    max_steps = checks.integer("max_steps", max_steps, low=1)
+    dtype = checks.choice("dtype", dtype, losses.base.DTYPES)
+    if tol is not None:
+        checks.number("tol", tol, at_least=0)
+    floor = -math.inf if lower_bound is None else checks.number("lower_bound", lower_bound)
     loss = losses.check(loss)
     regularisation = pulls.check(regularisation, loss)
     domain = as_domain(domain, "fit_mixture(domain, measurements)", measurements)
@@ -251,49 +249,43 @@ def fit_mixture(
     wanted = _wanted(domain, components, warm_start)
     total = estimate_total(domain, measurements)[0] if total is None else total
     weight = pulls.usable_weight(regularisation, loss, domain, measurements, total, max_steps)
-    floor = -math.inf if lower_bound is None else lower_bound
     rule = StoppingRule.of(tol, max_steps, math.sqrt(noise_level(loss, measurements)))
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
         bound = losses.build(loss, domain, measurements, total, dtype)
-        if weight > 0:
-            bound = Pulled.of(bound, domain, measurements, weight, total)
-        limit = memory_limit(max_bytes)
-        number = _components(domain, bound, wanted, dtype, limit)
+        pull = MixturePull.of(bound.cliques, domain, measurements, weight, total) if weight > 0 else None
+        number = _components(domain, bound.cliques, pull is not None, wanted, dtype, memory_limit(max_bytes))
         plan = mixture_layout.layout(domain, bound.cliques, number, allowed)
         best: Descent | None = None
         for logits in starts(domain, number, restarts, seed, dtype, warm_start):
-            end = _descend_in_parts(bound, plan, logits, rule, floor, bar)
+            end = _descend_in_parts(bound, pull, plan, logits, rule, floor, bar)
             if best is None or end.loss < best.loss or math.isnan(best.loss):
                 best = end
     assert best is not None
     model = model_of(domain, best.logits, float(total), bound.cliques, allowed)
-    return _result(with_inputs(model, of_measurements(measurements)), bound, best, floor, rule)
+    return _result(with_inputs(model, of_measurements(measurements)), bound, pull, best, floor, rule)
 
 
 def _descend_in_parts(
-    bound: BoundLoss, plan: MixtureLayout, logits: Logits, rule: StoppingRule, floor: float, bar: Progress
+    bound: BoundLoss,
+    pull: MixturePull | None,
+    plan: MixtureLayout,
+    logits: Logits,
+    rule: StoppingRule,
+    floor: float,
+    bar: Progress,
 ) -> Descent:
     """Minimise the loss from one start; a pulled one first without its pull, down to the level of the noise.
 
     A pull from the start would keep components alike before they have followed anything. A weight of zero
     makes both parts one compiled program.
     """
-
-    def part(bound: BoundLoss, logits: Logits, rule: StoppingRule) -> Descent:
-        def watch(steps: int, value: float) -> None:
-            bar.advance(steps, f"loss {value:.6g}")
-
-        return descend(bound, plan, logits, rate=RATE, stop=rule, floor=floor, watch=watch)
-
-    if not isinstance(bound, Pulled):
-        return part(bound, logits, rule)
-    free = dataclasses.replace(bound, weight=np.zeros_like(bound.weight))
-    few = dataclasses.replace(rule, max_steps=rule.max_steps // 2, noise_level=bound.noise_level)
-    first = part(free, logits, few)
-    if first.status is Status.NOT_FINITE:
-        return first
-    left = dataclasses.replace(rule, max_steps=rule.max_steps - first.steps)
-    end = part(bound, first.logits, left)
+    run = functools.partial(descend, bound, plan, floor=floor, bar=bar)
+    if pull is None:
+        return run(None, logits, rule)
+    without = dataclasses.replace(pull, weight=np.zeros_like(pull.weight))
+    few = dataclasses.replace(rule, max_steps=rule.max_steps // 2, noise_level=pull.noise_level)
+    first = run(without, logits, few)
+    end = run(pull, first.logits, dataclasses.replace(rule, max_steps=rule.max_steps - first.steps))
     return dataclasses.replace(end, steps=first.steps + end.steps)
 
 
@@ -315,9 +307,11 @@ def forecast_bytes(
     return (_LOGITS * logits + cells + _BATCH * batch) * np.dtype(dtype).itemsize
 
 
-def _components(domain: Domain, bound: BoundLoss, wanted: int | None, dtype: str, limit: int) -> int:
+def _components(
+    domain: Domain, cliques: Sequence[Clique], pulled: bool, wanted: int | None, dtype: str, limit: int
+) -> int:
     """Return the number of components, reduced by default to fit in memory, or refuse with the forecast."""
-    cliques, pulled, number = bound.cliques, isinstance(bound, Pulled), wanted
+    number = wanted
     if number is None:
         cells = sum(domain.size(clique) for clique in cliques)
         number = min(max(WORK // cells, FEWEST_COMPONENTS), MOST_COMPONENTS)
@@ -348,29 +342,23 @@ def _wanted(domain: Domain, components: Any, warm_start: Any) -> int | None:
     return warm_start.components
 
 
-def _settings(restarts: Any, max_steps: Any, dtype: Any, tol: Any, lower_bound: Any) -> tuple[int, int, str]:
-    restarts = checks.integer("restarts", restarts, low=1)
-    max_steps = checks.integer("max_steps", max_steps, low=1)
-    dtype = checks.choice("dtype", dtype, losses.base.DTYPES)
-    if tol is not None:
-        checks.number("tol", tol, at_least=0)
-    if lower_bound is not None:
-        checks.number("lower_bound", lower_bound)
-    return restarts, max_steps, dtype
-
-
 def _result(
-    model: MixtureModel, bound: BoundLoss, end: Descent, floor: float, rule: StoppingRule
+    model: MixtureModel,
+    bound: BoundLoss,
+    pull: MixturePull | None,
+    end: Descent,
+    floor: float,
+    rule: StoppingRule,
 ) -> MixtureFit:
     """Return the fit with the float64 loss of the model's own marginals."""
     tables = [model.marginal(clique) / model.total for clique in bound.cliques]
-    value, beside, pulled = bound.exact(tables), 0.0, None
-    if isinstance(bound, Pulled):
+    value, divergence, pulled = bound.exact(tables), 0.0, None
+    if pull is not None:
         with precision("float64"):
-            divergence, logs = bound.cast("float64").towards(tables)
-        pulled = pulls.report(model.domain, model.total, float(bound.weight), max(divergence, 0.0), logs)
-        beside = pulled.weight * pulled.divergence
-    gap = max(value + beside - floor, 0.0)
+            nats, logs = pull.towards(tables)
+        pulled = pulls.report(model.domain, model.total, float(pull.weight), max(nats, 0.0), logs)
+        divergence = pulled.weight * pulled.divergence
+    gap = max(value + divergence - floor, 0.0)
     status = rule.ending(end.status, value, gap)
     return MixtureFit(model, status, end.steps, value, gap, model.components, end.stationarity, pulled)
 
@@ -394,26 +382,41 @@ class Descent:
     steps: int
 
 
-def _evaluate(loss: BoundLoss, layout: MixtureLayout, logits: Logits) -> tuple[jax.Array, Logits]:
-    return jax.value_and_grad(lambda point: loss.flat(layout.marginals(point)))(logits)
+def _evaluate(
+    loss: BoundLoss, pull: MixturePull | None, layout: MixtureLayout, logits: Logits
+) -> tuple[tuple[jax.Array, jax.Array], Logits]:
+    """Return the objective, the loss alone, and the gradient of the objective by the logits."""
+
+    def objective(point: Logits) -> tuple[jax.Array, jax.Array]:
+        marginals = layout.marginals(point)
+        alone = loss.flat(marginals)
+        return alone if pull is None else alone + pull.value(marginals), alone
+
+    return jax.value_and_grad(objective, has_aux=True)(logits)
 
 
 def _run_block(
-    loss: BoundLoss, layout: MixtureLayout, logits: Logits, moments: Any, scale: Any, rate: Any, steps: Any
+    loss: BoundLoss,
+    pull: MixturePull | None,
+    layout: MixtureLayout,
+    logits: Logits,
+    moments: Any,
+    scale: Any,
+    rate: Any,
+    steps: Any,
 ) -> tuple[Logits, Any, jax.Array, jax.Array, jax.Array]:
     """Run some steps of Adam, then evaluate the objective, the loss alone, and the gradient's norm."""
 
     def step(_: Any, state: tuple[Logits, Any]) -> tuple[Logits, Any]:
         point, before = state
-        _, gradient = _evaluate(loss, layout, point)
+        _, gradient = _evaluate(loss, pull, layout, point)
         gradient = jax.tree.map(lambda each: each / scale, gradient)
         direction, after = _ADAM.update(gradient, before)
         return jax.tree.map(lambda x, d: x - rate * d, point, direction), after
 
     logits, moments = jax.lax.fori_loop(0, steps, step, (logits, moments))
-    value, gradient = _evaluate(loss, layout, logits)
+    (value, alone), gradient = _evaluate(loss, pull, layout, logits)
     squares = [jnp.sum(jnp.square(each / scale)) for each in jax.tree.leaves(gradient)]
-    alone = loss.measured(layout.marginals(logits))
     return logits, moments, value, alone, jnp.sqrt(jnp.sum(jnp.stack(squares))) * scale
 
 
@@ -423,42 +426,42 @@ _block = jit(_run_block)
 def descend(
     loss: BoundLoss,
     layout: MixtureLayout,
+    pull: MixturePull | None,
     start: Logits,
-    *,
-    rate: float,
     stop: StoppingRule,
+    *,
     floor: float,
-    watch: Callable[[int, float], None],
+    bar: Progress,
 ) -> Descent:
     """Minimise the loss from one start.
 
     Args:
         loss: bound to the measurements, in the dtype of the start.
         layout: layout of the loss's cliques.
+        pull: towards a product, or None.
         start: initial logits.
-        rate: initial learning rate (nats per step).
         stop: stopping rule.
         floor: lower bound on the loss; minus infinity if unknown.
-        watch: called after each block with (steps done in it, loss).
+        bar: progress bar.
     """
     kind = start[0].dtype.type
-    arrays = jax.tree.map(jnp.asarray, (loss, layout, start))
-    moments, done, halvings = _ADAM.init(arrays[2]), 0, 0
-    logits = arrays[2]
-    _, _, value, alone, norm = _block(*arrays, moments, kind(1), kind(0), np.int32(0))
+    *fixed, logits = jax.tree.map(jnp.asarray, (loss, pull, layout, start))
+    moments, done, halvings = _ADAM.init(logits), 0, 0
+    _, _, value, alone, norm = _block(*fixed, logits, moments, kind(1), kind(0), np.int32(0))
     best = Descent(logits, float(value), float(norm), Status.NOT_FINITE, 0)
     if not math.isfinite(best.loss):
         return best
     scale = kind(best.loss if best.loss > 0 else 1)
-    status, lowest = _status(stop, best.loss, floor, 0, False), float(alone)
+    lowest = float(alone)
+    status = stop.status(best.loss, best.loss - floor, 0, False, alone=lowest)
     losses_so_far = [(0, best.loss)]
     while status is None:
         steps = min(BLOCK, stop.max_steps - done)
         logits, moments, value, alone, norm = _block(
-            *arrays[:2], logits, moments, scale, kind(rate * 0.5**halvings), np.int32(steps)
+            *fixed, logits, moments, scale, kind(RATE * 0.5**halvings), np.int32(steps)
         )
         done, now = done + steps, float(value)
-        watch(steps, now)
+        bar.advance(steps, f"loss {now:.6g}")
         if not now < best.loss * (1 - SETTLED):  # nor NaN
             halvings += 1
         if now < best.loss:
@@ -466,25 +469,9 @@ def descend(
         if not math.isfinite(now):
             logits, moments = best.logits, _ADAM.init(best.logits)
         losses_so_far.append((done, best.loss))
-        excess = excess_of(losses_so_far)
-        status = _status(stop, best.loss, floor, done, halvings > _HALVINGS, excess, lowest)
+        excess, stalled = excess_of(losses_so_far), halvings > _HALVINGS
+        status = stop.status(best.loss, best.loss - floor, done, stalled, excess=excess, alone=lowest)
     return dataclasses.replace(best, status=status, steps=done)
-
-
-def _status(
-    stop: StoppingRule,
-    loss: float,
-    floor: float,
-    steps: int,
-    stalled: bool,
-    excess: float = math.inf,
-    alone: float | None = None,
-) -> Status | None:
-    """Return the status after a block or None."""
-    met = stop.converged(loss, loss - floor)
-    if met:
-        return Status.CONVERGED
-    return stop.status(loss, loss - floor, steps, stalled, excess=excess, alone=alone)
 
 
 def starts(
@@ -529,7 +516,7 @@ def allowed_values(domain: Domain, constraints: Sequence[StructuralZeros]) -> di
     allowed: dict[str, np.ndarray] = {}
     for zeros in checks.several("constraints", constraints, "StructuralZeros"):
         checks.kind(zeros, StructuralZeros, "constraints must be StructuralZeros")
-        zeros.validate(domain)
+        zeros.zeros(domain)
         if len(zeros.clique) > 1:
             raise ValueError(
                 f"a mixture of products keeps impossible values of single attributes only, got zeros over "

@@ -161,6 +161,15 @@ class Places:
         """Number of logits per component, including its weight's."""
         return 1 + sum(w * len(names) for w, names in zip(self.widths, self.attributes, strict=True))
 
+    def grouped(self, cliques: Sequence[Clique]) -> dict[tuple[int, ...], list[tuple[int, Clique]]]:
+        """Return cliques of the same widths together: their numbers, and their attributes by width."""
+        groups: dict[tuple[int, ...], list[tuple[int, Clique]]] = {}
+        for number, clique in enumerate(cliques):
+            by_width = tuple(sorted(clique, key=lambda name: self.widths[self.row[name][0]]))
+            key = tuple(self.widths[self.row[name][0]] for name in by_width)
+            groups.setdefault(key, []).append((number, by_width))
+        return groups
+
     def stacked(self, tables: Mapping[str, np.ndarray], fill: float) -> tuple[np.ndarray, ...]:
         """Stack tables [..., size] of all attributes into padded arrays [attributes, ..., width]."""
         arrays = []
@@ -187,14 +196,9 @@ def layout(
     """
     places = Places.of(domain)
     masks = {name: allowed.get(name, np.ones(domain[name], bool))[None] for name in domain}
-    groups: dict[tuple[int, ...], list[tuple[int, Clique]]] = {}
-    for number, clique in enumerate(cliques):
-        by_width = tuple(sorted(clique, key=lambda name: places.widths[places.row[name][0]]))
-        key = tuple(places.widths[places.row[name][0]] for name in by_width)
-        groups.setdefault(key, []).append((number, by_width))
     starts = np.cumsum([0, *(domain.size(clique) for clique in cliques)])
     splits, members, inverses = [], [], []
-    for key, held in groups.items():
+    for key, held in places.grouped(cliques).items():
         cut = split_of(key)
         splits.append((key[:cut], key[cut:]))
         size = batch_size(key, components, len(held))
@@ -233,13 +237,9 @@ def batch_size(widths: Sequence[int], components: int, cliques: int) -> int:
 
 def numbers(domain: Domain, cliques: Sequence[Clique], components: int) -> tuple[int, int]:
     """Return the number of padded marginal cells, and of entries in the largest batch."""
-    places = Places.of(domain)
-    counts: dict[tuple[int, ...], int] = {}
-    for clique in cliques:
-        key = tuple(sorted(places.widths[places.row[name][0]] for name in clique))
-        counts[key] = counts.get(key, 0) + 1
     cells, largest = 0, 0
-    for key, count in counts.items():
+    for key, held in Places.of(domain).grouped(cliques).items():
+        count = len(held)
         cut, size = split_of(key), batch_size(key, components, count)
         cells += -(-count // size) * size * math.prod(key)
         sides = math.prod(key[:cut]) + math.prod(key[cut:])

@@ -1,7 +1,7 @@
 """A fitting problem: measurements and side information with settings, bound to a loss and an objective.
 
-`FitProblem` plans the inference, binds the loss with its linear terms and equality constraints, and states
-the objective that a solver evaluates. `estimation.fit` solves it.
+`FitProblem` plans the inference, binds the loss once, and states the objective that a solver evaluates, with
+the terms of prior, pull and fixed marginals. `estimation.fit` solves it.
 """
 
 from __future__ import annotations
@@ -9,30 +9,31 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax._internal.jit import precision
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses, regularisation, solvers
-from pgmjax.estimation.losses.augmented import Augmented, Equalities
-from pgmjax.estimation.losses.base import BoundLoss, Tilted
+from pgmjax.estimation.losses.base import BoundLoss, unique_cliques
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.side_information import SideInformation
-from pgmjax.estimation.solvers.objective import Objective, Prior
+from pgmjax.estimation.solvers.objective import Objective
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, StoppingRule
+from pgmjax.estimation.solvers.terms import Equalities, LinearTerm, Prior
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 
-STIFF = 4.0  # initial penalty parameter of a fixed marginal, in curvatures of the loss with its prior
+STIFF = 4.0  # initial penalty of a fixed marginal, in curvatures of the loss with its prior
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,90 +77,48 @@ class Pull:
     weight: float
     logarithms: regularisation.Reference = dataclasses.field(default_factory=dict)
 
-    def slope(self, bound: BoundLoss) -> np.ndarray:
-        """Return the linear term of the relative entropy, in one vector of all tables."""
-        tables = regularisation.tables_of(self.logarithms, bound.cliques, bound.shapes)
-        return -self.weight * host_join(tables, np.float64)
-
-
-class FitSettings(Protocol):
-    """The attributes of `Estimator` that a fit uses; see there."""
-
-    @property
-    def loss(self) -> Any:
-        """The loss or its name."""
-
-    @property
-    def solver(self) -> Any:
-        """The solver or its name."""
-
-    @property
-    def max_steps(self) -> int:
-        """Maximum number of steps."""
-
-    @property
-    def tol(self) -> float | None:
-        """Relative tolerance on the gap; None for what noise makes invisible."""
-
-    @property
-    def regularisation(self) -> float | str:
-        """Weight of the pull towards the product of the one-way marginals, "auto" or "none"."""
-
-    @property
-    def dtype(self) -> str:
-        """Type on the device."""
-
-    @property
-    def plan(self) -> Callable[..., oracles.Plan]:
-        """Plan a fit of some cliques under some constraints, for a dtype."""
-
 
 @dataclasses.dataclass(frozen=True)
 class FitProblem:
     """A fitting problem: settings, measurements and side information.
 
     Attributes:
-        estimator: the settings.
+        estimator: the settings, an `Estimator`.
         domain: the attributes.
         measurements: noisy linear answers.
         total: number of records (counts).
         known: constraints and prior.
         bar: progress bar.
         mesh: devices that share each inference of one fit, or None.
-        trace: steps so far, loss and gap after each block of steps; appended to during the fit.
         callback: called with a `FitProgress` after each block, or None.
+        batch: whether it is one row of a batch.
+        plans: its plans by dtype, which the rows of a batch share.
+        trace: steps so far, loss and gap after each block of steps; appended to during the fit.
         halts: not empty once the callback has ended the fit.
-        pull: what the fit is pulled towards, or None.
         bounds: the loss of the measurements by dtype, once it is bound.
-        accept: called with the plan before the first step; it raises if another fit is to be made instead.
     """
 
-    estimator: FitSettings
+    estimator: Any
     domain: Domain
     measurements: tuple[LinearMeasurement, ...]
     total: float
     known: SideInformation
     bar: Progress
     mesh: Any = None
-    trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list, compare=False)
-    callback: Callable[[FitProgress], object] | None = dataclasses.field(default=None, compare=False)
-    halts: list[bool] = dataclasses.field(default_factory=list, compare=False, repr=False)
-    pull: Pull | None = None
-    bounds: dict[str, BoundLoss] = dataclasses.field(default_factory=dict, compare=False, repr=False)
-    accept: Callable[[oracles.Plan], None] | None = dataclasses.field(default=None, compare=False)
+    callback: Callable[[FitProgress], object] | None = None
+    batch: bool = False
+    plans: dict[str | None, oracles.Plan] = dataclasses.field(default_factory=dict)
+    trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list)
+    halts: list[bool] = dataclasses.field(default_factory=list)
+    bounds: dict[str, BoundLoss] = dataclasses.field(default_factory=dict)
 
     def weight(self) -> float:
         """Return the weight of a pull towards the product of the model's one-way marginals; 0 for none."""
         made = self.estimator
-        if made.regularisation == "none" or self.known.prior is not None:
+        if self.known.prior is not None:
             return 0.0
         asked = made.regularisation, made.loss, self.domain, self.measurements, self.total, made.max_steps
         return regularisation.usable_weight(*asked)
-
-    def least(self) -> float:
-        """Return the least probability of a value in what a fit is pulled towards."""
-        spread, _ = regularisation.noise_of(self.domain, self.measurements)
-        return regularisation.LEAST * spread / self.total
 
     def stopping_rule(self) -> StoppingRule:
         """Return the fit's stopping rule."""
@@ -168,60 +127,96 @@ class FitProblem:
         return rule if self.callback is None else dataclasses.replace(rule, halted=lambda: bool(self.halts))
 
     def bind(self, dtype: str) -> BoundLoss:
-        """Return the loss of the measurements, augmented by any fixed marginals."""
-        bound = self.bounds.get(dtype)
-        if bound is None:
-            bound = losses.build(self.estimator.loss, self.domain, self.measurements, self.total, dtype)
-            self.bounds[dtype] = bound
-        if self.pull is not None:
-            bound = Tilted.of(bound, self.pull.slope(bound), dtype)
-        if not self.known.fixed:
-            return bound
-        _, curvature = with_first_smoothing(solvers.build(self.estimator.solver), bound, self.domain)
-        # a heavy prior's multipliers are as large as its weight: a far smaller penalty never reaches them
-        bend = float(curvature) + (self.known.weight or 0.0) + (self.pull.weight if self.pull else 0.0)
-        wanted = [(one.clique, one.probabilities) for one in self.known.fixed]
-        return Augmented.of(bound, Equalities.of(bound, wanted, STIFF * bend), dtype)
+        """Return the loss of the measurements, which is bound once, in the estimator's dtype."""
+        first = self.estimator.dtype
+        if first not in self.bounds:
+            with precision(first):
+                bound = losses.build(self.estimator.loss, self.domain, self.measurements, self.total, first)
+            self.bounds[first] = bound
+        if dtype not in self.bounds:
+            self.bounds[dtype] = self.bounds[first].cast(dtype)
+        return self.bounds[dtype]
 
-    def plan(self, cliques: Sequence[Clique], dtype: str | None = None) -> oracles.Plan:
-        """Plan a fit whose loss is over the given cliques."""
-        known = self.known
-        return self.estimator.plan(
-            self.domain, cliques, known.zeros, prior=known.prior, dtype=dtype, mesh=self.mesh
-        )
+    @functools.cached_property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques of the loss, then those that only fixed marginals are about."""
+        bound = self.bind(self.estimator.dtype)
+        return unique_cliques([*bound.cliques, *(one.clique for one in self.known.fixed)])
 
-    def fits_in_float64(self, cliques: Sequence[Clique]) -> bool:
+    def plan(self, dtype: str | None = None) -> oracles.Plan:
+        """Plan the fit, for the estimator's dtype or another one."""
+        if dtype not in self.plans:
+            settings = {"prior": self.known.prior, "dtype": dtype, "mesh": self.mesh, "batch": self.batch}
+            self.plans[dtype] = self.estimator.plan(self.domain, self.cliques, self.known.zeros, **settings)
+        return self.plans[dtype]
+
+    def fits_in_float64(self) -> bool:
         """Return whether a float64 fit over the same cliques can be planned in memory."""
         try:
-            self.plan(cliques, "float64")
+            self.plan("float64")
         except ModelTooLargeError:
             return False
         return True
 
-    def objective(self, oracle: Oracle, loss: BoundLoss, curvature: np.ndarray, dtype: str) -> Objective:
-        """Return the solver's objective: a loss with the side information, in a dtype."""
-        known, prior = self.known, None
+    def equalities(self, dtype: str, pull: Pull | None) -> Equalities | None:
+        """Return the fixed marginals as equality constraints with multipliers of zero; None without any."""
+        if not self.known.fixed:
+            return None
+        with precision(dtype):
+            _, curvature = self._smoothed(dtype, FIRST_SMOOTHING)
+        # a heavy prior's multipliers are as large as its weight: a far smaller penalty never reaches them
+        bend = float(curvature) + (self.known.weight or 0.0) + (pull.weight if pull else 0.0)
+        wanted = [(one.clique, one.probabilities) for one in self.known.fixed]
+        shapes = list(map(self.domain.shape_of, self.cliques))
+        return Equalities.of(self.cliques, shapes, wanted, STIFF * bend)
+
+    def objective(
+        self,
+        oracle: Oracle,
+        dtype: str,
+        pull: Pull | None,
+        equalities: Equalities | None,
+        smoothing: float = FIRST_SMOOTHING,
+    ) -> Objective:
+        """Return the solver's objective.
+
+        Args:
+            oracle: inference for the loss's cliques, then those of the side information.
+            dtype: type on the device.
+            pull: what the fit is pulled towards, or None.
+            equalities: constraints with their multipliers, or None.
+            smoothing: of a loss with kinks (standard deviations).
+        """
+        known, prior, terms = self.known, None, list[Any]()
+        with precision(dtype):
+            loss, curvature = self._smoothed(dtype, smoothing)
         if known.weight is not None:
-            base = known.log_partition(self.domain, loss.cliques)
+            base = known.log_partition(self.domain, self.cliques)
             prior = Prior(np.asarray(known.weight, np.float64), np.asarray(base, np.float64))
-        if self.pull is not None:  # the reference itself is in the loss, as its linear term
-            prior = Prior(np.asarray(self.pull.weight, np.float64), np.zeros(()))
-        return Objective.build(oracle, loss, curvature, tuple(t.astype(dtype) for t in known.tables), prior)
+        if pull is not None:
+            prior = Prior(np.asarray(pull.weight, np.float64), np.zeros(()))
+            reference = regularisation.tables_of(pull.logarithms, loss.cliques, loss.shapes)
+            terms.append(LinearTerm(-pull.weight * host_join(reference, np.float64)))
+        if equalities is not None:
+            terms.append(equalities)
+            curvature = curvature + equalities.curvature
+        fixed = tuple(table.astype(dtype) for table in known.tables)
+        return Objective.build(oracle, loss, curvature, fixed, prior, terms)
 
+    def in_float64(self, objective: Objective) -> Objective:
+        """Return an objective of this problem in float64, at its smoothing."""
+        rest = objective.fixed
+        if rest is not None:
+            rest = host_join(self.known.tables, np.float64, len(rest))
+        return dataclasses.replace(objective.in_float64(), fixed=rest)
 
-def with_first_smoothing(
-    solver: solvers.Solver, bound: BoundLoss, domain: Domain, smoothing: float = FIRST_SMOOTHING
-) -> tuple[BoundLoss, np.ndarray]:
-    """Return the loss at its first smoothing, and the Lipschitz constant of its gradient."""
-    if isinstance(bound, Augmented):
-        inner, curvature = with_first_smoothing(solver, bound.inner, domain, smoothing)
-        host = bound.on_host()
-        return dataclasses.replace(bound, inner=inner), curvature + sum(host.held) * host.penalty_parameter
-    curvature = _curvature(solver, bound, domain)
-    if bound.smoothing is None:
-        return bound, curvature
-    eased = curvature * float(bound.smoothing) / smoothing
-    return bound.with_smoothing(smoothing), eased
+    def _smoothed(self, dtype: str, smoothing: float) -> tuple[BoundLoss, np.ndarray]:
+        """Return the loss, smoothed if it has kinks, and the Lipschitz constant of its gradient."""
+        bound = self.bind(dtype)
+        curvature = _curvature(solvers.build(self.estimator.solver), bound, self.domain)
+        if bound.smoothing is None:
+            return bound, curvature
+        return bound.with_smoothing(smoothing), curvature * float(bound.smoothing) / smoothing
 
 
 def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.ndarray:

@@ -50,7 +50,7 @@ from pgmjax.estimation.side_information import require_feasible
 from pgmjax.estimation.solvers.loop import Solution, solve
 from pgmjax.estimation.solvers.objective import Evaluation, Gauge, Objective, Vector, rounding
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
-from pgmjax.inference.ops.tables import host_join
+from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import belief_propagation
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, forecast
 from pgmjax.inference.oracles.choose import memory_limit
@@ -393,7 +393,7 @@ def fit_local(
         with Progress("fit", max_steps, progress) as bar:
             if weight > 0:
                 level = noise_level(loss, measurements)
-                least = pulls.LEAST * pulls.noise_of(domain, measurements)[0] / count
+                least = pulls.least_share(domain, measurements, count)
                 given = {} if reference is None else pulls.moved({}, dict(reference), least)[0]
                 solution, problem = _pulled(made, problem, weight, level, least, given, stop, bar)
             else:
@@ -401,15 +401,11 @@ def fit_local(
         slow = dataclasses.replace(oracle, tol=END_TOL, max_sweeps=END_SWEEPS)
         settled = dataclasses.replace(problem, oracle=slow)
         x, distance = _settled(settled, solution.point.potentials)
-        divergence = float(problem.divergence(jnp.exp(x))) if problem.pull is not None else 0.0
-    fit = _finish(made, bound, domain, count, solution, np.asarray(x), float(distance))
-    if problem.pull is not None:
-        fit = _reported(fit, problem, solution, divergence)
-    is_estimate = problem.pull is not None and regularisation == "auto"
-    status = rule.ending(fit.status, fit.loss, fit.gap, is_estimate=is_estimate)
-    return dataclasses.replace(
-        fit, status=status, model=with_inputs(fit.model, of_measurements(measurements))
+        divergence = 0.0 if problem.pull is None else max(float(problem.divergence(jnp.exp(x))), 0.0)
+    model = with_inputs(
+        _model(made, domain, count, np.asarray(x), float(distance)), of_measurements(measurements)
     )
+    return _result(made, problem, rule, solution, model, divergence, regularisation == "auto")
 
 
 def _check_reference(domain: Domain, reference: Mapping[str, np.ndarray]) -> None:
@@ -421,21 +417,6 @@ def _check_reference(domain: Domain, reference: Mapping[str, np.ndarray]) -> Non
             raise ValueError(f"reference of {name!r} must be {domain[name]} numbers >= 0, finite.")
         if not abs(shares.sum() - 1) < 1e-6:
             raise ValueError(f"reference of {name!r} must sum to 1, got a sum of {shares.sum():.6g}.")
-
-
-def _reported(fit: LocalFit, problem: LocalObjective, solution: Solution, divergence: float) -> LocalFit:
-    """Return the fit with its pull, and with the gap of loss plus pull."""
-    pull, model = problem.pull, fit.model
-    assert pull is not None
-    logs = named(fit.plan, np.asarray(pull.logarithms))
-    weight, divergence = float(pull.weight), max(divergence, 0.0)
-    gap = fit.gap
-    if solution.status is not Status.NOT_FINITE:
-        gap = max(fit.loss + weight * divergence - solution.lower_bound, 0.0)
-    found = pulls.report(model.domain, model.total, weight, divergence, logs)
-    return dataclasses.replace(
-        fit, model=dataclasses.replace(model, gap=math.nan), gap=gap, regularisation=found
-    )
 
 
 def named(made: LocalPlan, values: np.ndarray) -> dict[str, np.ndarray]:
@@ -468,19 +449,17 @@ def _pulled(
         stop: stopping rule of the whole fit.
         bar: progress bar.
     """
-    rough = stop.roughly(pulls.ROUGH * math.sqrt(level))
+    rough = stop.roughly(pulls.PART_EXCESS * math.sqrt(level))
     few = dataclasses.replace(rough, max_steps=max(1, stop.max_steps // 2), noise_level=level)
     end, _ = _minimise(problem, few, bar)
-    if end.status is Status.NOT_FINITE:
-        return end, problem
     numbers = counting_numbers(made.graph)
     divergence = RegionDivergence.of(made.graph, numbers)
-    agreeing = problem.oracle.maps  # type: ignore[attr-defined]
+    agreeing = problem.oracle.maps
     oracle = ConvexBP(index_maps(made.graph, numbers), agreeing, tol=BOUND_TOL, max_sweeps=BOUND_SWEEPS)
     bend = weight * float(np.max(numbers.outer / agreeing.weight))
     curvature = np.asarray(float(problem.curvature) + bend)
     reference = given
-    for _ in range(1 if given else pulls.LOOKS):
+    for _ in range(1 if given else pulls.MOST_PARTS):
         distance = 0.0
         if not given:
             shares = named(made, np.asarray(divergence.one_way(end.point.marginals)))
@@ -489,10 +468,10 @@ def _pulled(
         pull = RegionPull(divergence, np.asarray(weight), logarithms, oracle)
         problem = dataclasses.replace(problem, curvature=curvature, pull=pull)
         start = np.asarray(end.point.potentials)
-        near = weight * distance < pulls.NEAR_ENOUGH * math.sqrt(level)
-        if near or end.steps + pulls.LOOK >= stop.max_steps:
+        near = weight * distance < pulls.REFERENCE_TOLERANCE * math.sqrt(level)
+        if near or end.steps + pulls.PART_STEPS >= stop.max_steps:
             break
-        few = dataclasses.replace(rough, max_steps=end.steps + pulls.LOOK)
+        few = dataclasses.replace(rough, max_steps=end.steps + pulls.PART_STEPS)
         end, _ = _minimise(problem, few, bar, start, end.steps)
     return _minimise(problem, stop, bar, start, end.steps)
 
@@ -502,52 +481,62 @@ def _settled(problem: LocalObjective, potentials: Vector) -> tuple[Vector, jax.A
     return problem.settled(potentials)
 
 
-def _finish(
-    made: LocalPlan,
-    bound: BoundLoss,
-    domain: Domain,
-    total: float,
-    solution: Solution,
-    x: np.ndarray,
-    residual: float,
-) -> LocalFit:
-    """Return the fit at the solver's final point, with its loss in float64."""
+def _model(made: LocalPlan, domain: Domain, total: float, x: np.ndarray, residual: float) -> RegionModel:
+    """Return the model of some log-beliefs of the outer regions; warn where they do not agree."""
     graph = made.graph
-    ends = np.cumsum([graph.structure.cells(region) for region in graph.outer])[:-1]
-    tables = [
-        np.exp(part).reshape(graph.structure.shape(region))
-        for part, region in zip(np.split(x, ends), graph.outer, strict=True)
-    ]
+    tables = split(np.exp(x), [graph.structure.shape(region) for region in graph.outer])
     names = tuple(tuple(made.attributes[v] for v in region) for region in graph.outer)
-    vector = CliqueVector(names, tuple(table / table.sum() for table in tables))
-    model = RegionModel(domain, vector, total, residual)
-    loss = gap = math.nan
-    if solution.status is not Status.NOT_FINITE:
-        loss = bound.exact([model.marginal(clique) / total for clique in bound.cliques])
-        gap = max(loss - solution.lower_bound, 0.0)
     if not residual <= CONSISTENT:
         checks.warn(
             f"belief propagation ended with tables that agree to {residual:.2g} of the probability only.",
             InconsistentWarning,
         )
-    model = dataclasses.replace(model, loss=loss, gap=gap)
-    return LocalFit(model, solution.status, solution.steps, loss, gap, residual, made)
+    return RegionModel(domain, CliqueVector(names, tuple(t / t.sum() for t in tables)), total, residual)
+
+
+def _result(
+    made: LocalPlan,
+    problem: LocalObjective,
+    rule: StoppingRule,
+    solution: Solution,
+    model: RegionModel,
+    divergence: float,
+    automatic: bool,
+) -> LocalFit:
+    """Return the fit of a model, with its loss in float64.
+
+    Args:
+        made: the region graph.
+        problem: what was minimised.
+        rule: the stopping rule that was asked for.
+        solution: of the solver.
+        model: at its point.
+        divergence: relative entropy to what the model was pulled towards (nats).
+        automatic: whether the weight of a pull was chosen from the noise.
+    """
+    bound, pull, pulled, loss, gap = problem.loss, problem.pull, None, math.nan, math.nan
+    weight = 0.0 if pull is None else float(pull.weight)
+    if solution.status is not Status.NOT_FINITE:
+        loss = bound.exact([model.marginal(clique) / model.total for clique in bound.cliques])
+        gap = max(loss + weight * divergence - solution.lower_bound, 0.0)
+    if pull is not None:
+        logs = named(made, np.asarray(pull.logarithms))
+        pulled = pulls.report(model.domain, model.total, weight, divergence, logs)
+    model = dataclasses.replace(model, loss=loss, gap=gap if pull is None else math.nan)
+    status = rule.ending(solution.status, loss, gap, is_estimate=pull is not None and automatic)
+    return LocalFit(model, status, solution.steps, loss, gap, model.residual, made, pulled)
 
 
 def _minimise(
     problem: LocalObjective, stop: StoppingRule, bar: Progress, start: Any = None, done: int = 0
 ) -> tuple[Solution, LocalObjective]:
     """Run the solver; a loss with kinks in stages of decreasing smoothing, as in an exact fit."""
-    held: Any = problem.loss
-    sharpest = held.loss.smoothing
-    if sharpest is not None:
-        eased = float(problem.curvature) * float(sharpest) / FIRST_SMOOTHING
-        problem = _smoothed(problem, FIRST_SMOOTHING, eased)
-    lower_bound = held.loss.least()
+    if problem.loss.smoothing is not None:
+        problem = problem.with_smoothing(FIRST_SMOOTHING)
+    lower_bound = problem.least()
     start = np.zeros(len(problem.gauge.table)) if start is None else start
     while True:
-        held = problem.loss
-        slack = float(held.loss.slack())
+        slack = float(problem.loss.slack())
         solution = solve(
             problem,
             solvers.Accelerated(),
@@ -564,13 +553,7 @@ def _minimise(
         if status is not None:
             return dataclasses.replace(solution, status=status), problem
         start = np.asarray(solution.point.potentials)
-        problem = _smoothed(problem, float(held.loss.smoothing) / 4, float(problem.curvature) * 4)
-
-
-def _smoothed(problem: LocalObjective, delta: float, curvature: float) -> LocalObjective:
-    held: Any = problem.loss
-    sharper: Any = dataclasses.replace(held, loss=held.loss.with_smoothing(delta))
-    return dataclasses.replace(problem, loss=sharper, curvature=np.asarray(curvature))
+        problem = problem.with_smoothing(float(problem.loss.smoothing) / 4)
 
 
 def _curvature(
@@ -585,11 +568,12 @@ def _curvature(
     The distance is the weighted sum of the tables' relative entropies, and a loss that is a sum over
     measurements is also one over tables.
     """
-    oracle: Any = problem.oracle
+    oracle, bound = problem.oracle, problem.loss
     weights, table = oracle.maps.weight, oracle.maps.table
-    if problem.loss.loss.lipschitz() is None:  # type: ignore[attr-defined]
+    assert oracle.graph is not None
+    if bound.lipschitz() is None:
         return np.asarray(max(_spread(problem, weights, table), float(np.finfo(np.float32).tiny)), np.float64)
-    holder = dict(zip(map(frozenset, problem.loss.loss.cliques), oracle.graph.holder, strict=False))  # type: ignore[attr-defined]
+    holder = dict(zip(map(frozenset, bound.cliques), oracle.graph.holder, strict=False))
     groups: dict[int, list[LinearMeasurement]] = {}
     for measurement in measurements:
         groups.setdefault(holder[frozenset(measurement.clique)], []).append(measurement)
@@ -603,37 +587,11 @@ def _curvature(
 def _spread(problem: LocalObjective, weights: np.ndarray, table: np.ndarray) -> float:
     """Return the largest gradient range within a table, at uniform beliefs, over its weight."""
     beliefs = jax.nn.softmax(problem.fixed * 0) * len(weights)
-    gradient = np.asarray(jax.grad(problem.loss.flat)(beliefs))
+    gradient = np.asarray(jax.grad(problem.flat)(beliefs))
     most, least = np.full(len(weights), -np.inf), np.full(len(weights), np.inf)
     np.maximum.at(most, table, gradient)
     np.minimum.at(least, table, gradient)
     return float(((most - least) / weights).max())
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class HeldLoss:
-    """A loss of clique marginals as a function of the outer regions' tables.
-
-    Attributes:
-        loss: function of the marginals of its cliques, in one vector.
-        source: position of each term in that vector.
-        target: its position in the vector of outer tables.
-    """
-
-    loss: BoundLoss
-    source: Any
-    target: Any
-
-    def flat(self, beliefs: Vector) -> Any:
-        """Return the loss of the outer tables (probabilities), in one vector."""
-        length = sum(int(np.prod(shape)) for shape in self.loss.shapes)
-        marginals = jnp.zeros(length, beliefs.dtype).at[self.source].add(beliefs[self.target])
-        return self.loss.flat(marginals)
-
-    def measured(self, beliefs: Vector) -> Any:
-        """Return the loss of the measurements: all of it."""
-        return self.flat(beliefs)
 
 
 @jax.tree_util.register_dataclass
@@ -661,8 +619,16 @@ class LocalObjective(Objective):
 
     `fixed` is 0 for possible cells of the outer tables and minus infinity for others. With a pull, the
     objective is the loss plus the weighted relative entropy, which is convex in the tables.
+
+    Attributes:
+        source: position of each term of the loss's marginals in one vector of these.
+        target: its position in the vector of outer tables.
+        pull: towards a product, or None.
     """
 
+    oracle: CoverBP
+    source: Any = None
+    target: Any = None
     pull: RegionPull | None = None
 
     @classmethod
@@ -680,12 +646,23 @@ class LocalObjective(Objective):
         maps, structure = oracle.maps, oracle.structure
         measured = sum(map(structure.cells, structure.cliques[: len(loss.shapes)]))
         within = maps.source < measured
-        held: Any = HeldLoss(loss, maps.source[within], maps.target[within])
         nothing = [np.zeros(measured), *masks]
         fixed = np.zeros(maps.length)
         np.add.at(fixed, maps.target, host_join(nothing, np.float64)[maps.source])
         sizes = np.bincount(maps.table, minlength=len(maps.weight)).tolist()
-        return cls(oracle, held, curvature, Gauge.of(sizes, maps.length), fixed)
+        gauge = Gauge.of(sizes, maps.length)
+        source, target = maps.source[within], maps.target[within]
+        return cls(oracle, loss, curvature, gauge, fixed, source=source, target=target)
+
+    def flat(self, beliefs: Vector) -> Any:
+        """Return the loss of the outer tables (probabilities), in one vector."""
+        length = sum(math.prod(shape) for shape in self.loss.shapes)
+        marginals = jnp.zeros(length, beliefs.dtype).at[self.source].add(beliefs[self.target])
+        return self.loss.flat(marginals)
+
+    def alone(self, point: Evaluation) -> Any:
+        """Return the (smoothed) loss of the measurements at a point."""
+        return self.flat(point.marginals)
 
     def divergence(self, beliefs: Vector) -> jax.Array:
         """Return the relative entropy to the product over regions (nats)."""
@@ -694,24 +671,20 @@ class LocalObjective(Objective):
         return held.cross_entropy(beliefs, jnp.asarray(self.pull.logarithms)) - held.entropy(beliefs)
 
     def _objective(self, beliefs: Vector) -> jax.Array:
-        value = self.loss.flat(beliefs)
+        value = self.flat(beliefs)
         return value if self.pull is None else value + self.pull.weight * self.divergence(beliefs)
 
     def settled(self, potentials: Vector) -> tuple[Vector, jax.Array]:
         """Return log-beliefs of the outer regions [length] and their residual (probability)."""
-        maps = self.oracle.maps  # type: ignore[attr-defined]
+        maps = self.oracle.maps
         weight = jnp.asarray(maps.weight, potentials.dtype)[maps.table]
         start = belief_propagation.normalised(maps, (potentials + self.fixed) / weight)
-        x, _, residual, _ = self.oracle.settle(start)  # type: ignore[attr-defined]
+        x, _, residual, _ = self.oracle.settle(start)
         return belief_propagation.normalised(maps, x), residual
-
-    def marginals(self, potentials: Vector) -> Vector:
-        """Pseudo-marginals of the outer regions (probabilities)."""
-        return jnp.exp(self.settled(potentials)[0])
 
     def evaluate(self, potentials: Vector) -> Evaluation:
         """Evaluate pseudo-marginals, loss and gradient; the result's potentials include the messages."""
-        maps = self.oracle.maps  # type: ignore[attr-defined]
+        maps = self.oracle.maps
         x, _ = self.settled(potentials)
         weight = jnp.asarray(maps.weight, potentials.dtype)[maps.table]
         beliefs = jnp.exp(x)
@@ -727,7 +700,7 @@ class LocalObjective(Objective):
         """
         if self.pull is not None:
             return self._gap_with_pull(point, self.pull)
-        maps = self.oracle.maps  # type: ignore[attr-defined]
+        maps = self.oracle.maps
         weight = jnp.asarray(maps.weight, point.loss.dtype)[maps.table]
         centred = self.gauge.centred(point.gradient, point.marginals)
         base = belief_propagation.normalised(maps, point.potentials / weight)
@@ -748,7 +721,7 @@ class LocalObjective(Objective):
 
         def linear(beliefs: Vector) -> jax.Array:
             logarithms = jnp.asarray(pull.logarithms, beliefs.dtype)
-            return self.loss.flat(beliefs) + weight * pull.divergence.cross_entropy(beliefs, logarithms)
+            return self.flat(beliefs) + weight * pull.divergence.cross_entropy(beliefs, logarithms)
 
         slope = self.gauge.centred(jax.grad(linear)(point.marginals), point.marginals)
         outer = self.fixed - slope / weight

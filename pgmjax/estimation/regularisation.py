@@ -26,26 +26,28 @@ from pgmjax.queries import AttributeQuery, Product, marginal
 from pgmjax.queries.blocks import Identity
 
 SETTINGS = ("auto", "none")
-PULL, CROWD = 1.5, 0.4
-"""By the automatic weight a count e times the reference's is pulled by `PULL` standard deviations of its
+EMPTY_CELL_SHIFT, MEAN_COUNT_SHARE = 1.5, 0.4
+"""By the automatic weight a count e times the reference's is pulled by so many standard deviations of its
 noise where cells are empty, and by fewer where the mean count is above the noise (see `weight_of`). Chosen on
 the four tables of McKenna et al. 2019 (bench/paper004)."""
-LEAST = 0.15
+REFERENCE_FLOOR = 0.15
 """The least count of a value in the reference, in standard deviations of a cell's noise."""
-LOOKS, LOOK, STRETCH = 6, 50, 2.0
+MOST_PARTS, PART_STEPS, OVER_RELAXATION = 6, 50, 2.0
 """The reference is found in at most so many parts of the fit, of so many steps, with over-relaxed updates."""
-NEAR_ENOUGH = 0.1
+REFERENCE_TOLERANCE = 0.1
 """The reference is found when its last update changes the loss by less than this share of the loss's standard
 deviation under the noise."""
-LIGHTER, WORTH, ENOUGH, LIGHTEST, GROUPS, FEW = 0.4, 1.05, 0.3, 3, 20, 100
-"""The automatic weight is multiplied by `LIGHTER` as long as that raises the estimated error by no more than
-`WORTH`, since the estimate favours large weights, and `LIGHTEST` times at most. It stays where the estimated
-error is below `ENOUGH` standard deviations of a cell's noise: the pull does well, and the estimate itself is
-uncertain by as much. The estimate is pooled over `GROUPS` groups of cells and needs at least `FEW` cells."""
-ROUGH = 0.3
+WEIGHT_FACTOR, MOST_REDUCTIONS, ERROR_RISE, SMALL_ERROR = 0.4, 3, 1.05, 0.3
+"""The automatic weight is multiplied by the first, so many times at most, as long as that raises the
+estimated error by no more than `ERROR_RISE`, since the estimate favours large weights. It stays where the
+estimated error is below `SMALL_ERROR` standard deviations of a cell's noise: the pull does well, and the
+estimate itself is uncertain by as much."""
+RISK_GROUPS, FEWEST_CELLS = 20, 100
+"""The estimated error is pooled over so many groups of cells and needs at least so many cells."""
+PART_EXCESS = 0.3
 """Excess loss at which the parts of a fit before its last one end, in standard deviations of the loss under
 the noise."""
-SLIGHT = 1e-9
+FIRST_WEIGHT = 1e-9
 """Weight in the first part, in shares of the total."""
 MOST_CODES = 2000
 LARGEST = 1e12
@@ -150,11 +152,17 @@ def noise_of(domain: Domain, rows: Sequence[LinearMeasurement]) -> tuple[float, 
     return float(sizes @ spreads**2 / (sizes @ spreads)), float(sizes @ sizes / sizes.sum())
 
 
+def least_share(domain: Domain, rows: Sequence[LinearMeasurement], total: float) -> float:
+    """Return the least probability of a value in a reference: a share of the noise of noisy answers."""
+    return REFERENCE_FLOOR * noise_of(domain, rows)[0] / total
+
+
 def weight_of(setting: float | str, domain: Domain, rows: Sequence[LinearMeasurement], total: float) -> float:
     """Return the weight of the relative entropy (records); 0 for none.
 
     A cell of noise s alone, whose count is e times the reference's, is moved by ``weight * s**2 / total``.
-    The automatic weight makes that ``PULL * s**2 / (s + CROWD * m)``, with m the mean count of a cell.
+    The automatic weight makes that ``EMPTY_CELL_SHIFT * s**2 / (s + MEAN_COUNT_SHARE * m)``, with m the mean
+    count of a cell.
 
     Args:
         setting: the weight, "auto" or "none".
@@ -162,12 +170,14 @@ def weight_of(setting: float | str, domain: Domain, rows: Sequence[LinearMeasure
         rows: noisy answers.
         total: the number of records (counts).
     """
+    if setting == "none":
+        return 0.0
     spread, cells = noise_of(domain, rows)
-    if setting == "none" or spread == 0:
+    if spread == 0:
         return 0.0
     if not isinstance(setting, str):
         return float(setting)
-    return PULL * total / (spread + CROWD * total / cells)
+    return EMPTY_CELL_SHIFT * total / (spread + MEAN_COUNT_SHARE * total / cells)
 
 
 def usable_weight(
@@ -220,7 +230,7 @@ def estimated_error(
         total: the number of records (counts).
 
     Returns:
-        The estimate; infinity if fewer than `FEW` cells were measured.
+        The estimate; infinity if fewer than `FEWEST_CELLS` cells were measured.
 
     References:
         Stein 1981, "Estimation of the mean of a multivariate normal distribution", Annals of Statistics 9.
@@ -235,11 +245,11 @@ def estimated_error(
         sizes.append(counts / spread)
         squares.append(((one.flat_values() - counts) / spread) ** 2)
         follows.append(counts / (counts + weight * spread**2 / total))
-    if sum(map(len, sizes)) < FEW:
+    if sum(map(len, sizes)) < FEWEST_CELLS:
         return math.inf
     order = np.argsort(np.concatenate(sizes), kind="stable")
     square, follow = np.concatenate(squares)[order], np.concatenate(follows)[order]
-    parts = zip(np.array_split(square, GROUPS), np.array_split(follow, GROUPS), strict=True)
+    parts = zip(np.array_split(square, RISK_GROUPS), np.array_split(follow, RISK_GROUPS), strict=True)
     risks = [(len(s), max(s.mean() - 1 + 2 * h.mean(), np.mean(h**2))) for s, h in parts]
     return sum(count * math.sqrt(risk) for count, risk in risks) / len(square)
 
@@ -286,7 +296,12 @@ def _of_matrix(matrix: np.ndarray) -> tuple[float, float]:
 
 
 def report(
-    domain: Domain, total: float, weight: float, divergence: float, logarithms: Reference
+    domain: Domain,
+    total: float,
+    weight: float,
+    divergence: float,
+    logarithms: Reference,
+    automatic: bool = False,
 ) -> Regularisation:
     """Return what a fit was pulled towards.
 
@@ -296,9 +311,10 @@ def report(
         weight: weight of the relative entropy (records).
         divergence: relative entropy of the fitted model to the reference (nats).
         logarithms: of each attribute's probabilities in the reference.
+        automatic: whether the weight was chosen from the noise.
     """
     logs: dict[Clique, np.ndarray] = {(name,): log for name, log in logarithms.items()}
-    return Regularisation(weight, divergence, GraphicalModel.from_potentials(domain, logs, total))
+    return Regularisation(weight, divergence, GraphicalModel.from_potentials(domain, logs, total), automatic)
 
 
 def one_way(cliques: Sequence[Clique], marginals: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
@@ -334,8 +350,8 @@ def moved(reference: Reference, shares: dict[str, np.ndarray], least: float) -> 
     """Return the product of one-way marginals as a reference, and how far it is from an earlier one.
 
     Fits towards a reference and updates of the reference alternate, which lowers the loss plus the weighted
-    relative entropy to the product of the model's own one-way marginals. Steps of `STRETCH` times the update
-    need fewer rounds.
+    relative entropy to the product of the model's own one-way marginals. Steps of `OVER_RELAXATION` times the
+    update need fewer rounds.
 
     Args:
         reference: the earlier reference; empty for the first.
@@ -350,7 +366,7 @@ def moved(reference: Reference, shares: dict[str, np.ndarray], least: float) -> 
         log = _logarithm(share, least)
         if name in reference:
             distance += float(share @ (log - reference[name]))
-            log = _logarithm(np.exp(reference[name] + STRETCH * (log - reference[name])), least)
+            log = _logarithm(np.exp(reference[name] + OVER_RELAXATION * (log - reference[name])), least)
         found[name] = log
     return found, max(distance, 0.0) if reference else math.inf
 

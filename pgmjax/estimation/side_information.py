@@ -46,8 +46,10 @@ CHECKED = 10  # sweeps between two checks for a proof
 PROVED = 1e-9  # of the largest potential: less could be rounding
 
 
-def require_feasible(domain: Domain, constraints: Sequence[Any], others: Sequence[Any] = ()) -> None:
-    """Refuse constraints that no table can meet together.
+def require_feasible(
+    domain: Domain, constraints: Sequence[Any], others: Sequence[StructuralZeros] = ()
+) -> tuple[StructuralZeros, ...]:
+    """Refuse constraints that no table can meet together; return their masks.
 
     For masks the answer is exact. For fixed marginals it is a proof either way, except in the rare case
     that proportional fitting neither converges nor diverges within `SWEEPS`, which passes.
@@ -58,40 +60,30 @@ def require_feasible(domain: Domain, constraints: Sequence[Any], others: Sequenc
         others: further masks, such as the impossible cells of a prior.
 
     Raises:
-        TypeError: not a constraint.
+        TypeError: not a list, or an entry that is not a constraint.
         ValueError: a constraint that does not fit the domain, or the smallest conflicting set found.
     """
-    require_kinds(constraints)
-    for constraint in constraints:
-        constraint.zeros(domain)
-    every = [*constraints, *others]
-    _require_one_total([c for c in every if isinstance(c, FixedMarginal)])
-    if not every or _feasible(domain, every):
-        return
-    conflict = list(every)
+    every: list[Any] = [*listed(constraints), *others]
+    conflict: list[tuple[Any, StructuralZeros | None]] = [(c, c.zeros(domain)) for c in every]
+    masks = tuple(mask for _, mask in conflict[: len(every) - len(others)] if mask is not None)
+    fixed = [c for c, _ in conflict if isinstance(c, FixedMarginal)]
+    for one in fixed[1:]:
+        if abs(one.total - fixed[0].total) > AGREE * fixed[0].total:
+            raise ValueError(
+                f"the constraints are infeasible: FixedMarginal over {fixed[0].clique} and {one.clique} do "
+                "not sum to the same number of records. Correct one of them."
+            )
+    if not conflict or _feasible(domain, conflict):
+        return masks
     for constraint in every:
-        rest = [other for other in conflict if other is not constraint]
+        rest = [pair for pair in conflict if pair[0] is not constraint]
         if not _feasible(domain, rest):
             conflict = rest
-    what = "distribution" if any(isinstance(c, FixedMarginal) for c in conflict) else "record"
+    what = "distribution" if any(isinstance(c, FixedMarginal) for c, _ in conflict) else "record"
     raise ValueError(
-        f"the constraints are infeasible: no {what} meets {_names(conflict, others)} together. Correct "
-        "or leave out one of them."
+        f"the constraints are infeasible: no {what} meets {_names([c for c, _ in conflict], others)} "
+        "together. Correct or leave out one of them."
     )
-
-
-def require_kinds(constraints: Sequence[Any]) -> None:
-    """Refuse objects that are not constraints.
-
-    Raises:
-        TypeError: names the type found.
-    """
-    for constraint in constraints:
-        checks.kind(
-            constraint,
-            Constraint,
-            "constraints must be StructuralZeros, AllowedSet, FunctionalDependency or FixedMarginal",
-        )
 
 
 def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
@@ -122,15 +114,6 @@ def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
     return fixed[0].total if total is None else total
 
 
-def _require_one_total(fixed: Sequence[FixedMarginal]) -> None:
-    for one in fixed[1:]:
-        if abs(one.total - fixed[0].total) > AGREE * fixed[0].total:
-            raise ValueError(
-                f"the constraints are infeasible: FixedMarginal over {fixed[0].clique} and {one.clique} do "
-                "not sum to the same number of records. Correct one of them."
-            )
-
-
 def _names(conflict: Sequence[Any], others: Sequence[Any]) -> str:
     words, last = [], ""
     for constraint in conflict:
@@ -140,11 +123,12 @@ def _names(conflict: Sequence[Any], others: Sequence[Any]) -> str:
     return " and ".join(words)
 
 
-def _feasible(domain: Domain, constraints: Sequence[Any]) -> bool:
-    """Return whether some table meets the constraints; undecided counts as True."""
-    masks = [mask for mask in (c.zeros(domain) for c in constraints) if mask is not None]
-    fixed = [c for c in constraints if isinstance(c, FixedMarginal)]
-    structure, _ = Structure.named(domain.sizes, [c.clique for c in (*fixed, *masks)])
+def _feasible(domain: Domain, constraints: Sequence[tuple[Any, StructuralZeros | None]]) -> bool:
+    """Return whether some table meets constraints, each with its mask; undecided counts as True."""
+    masks = [mask for _, mask in constraints if mask is not None]
+    fixed = [c for c, _ in constraints if isinstance(c, FixedMarginal)]
+    cliques = [*(c.clique for c in fixed), *(mask.clique for mask in masks)]
+    structure, _ = Structure.named(domain.sizes, cliques)
     if not structure.cliques:
         return True
     tables = (*(np.zeros(c.counts.shape) for c in fixed), *(mask.log_mask() for mask in masks))
@@ -285,7 +269,6 @@ class SideInformation:
             ValueError: a prior over another domain, a weight that is negative, too large or without a
                 prior, or infeasible constraints.
         """
-        constraints = listed(constraints)
         checks.kind(prior, GraphicalModel | None, "prior must be a GraphicalModel", _PRIOR)
         weight = checks.number("prior_weight", weight, at_least=0)
         if weight > regularisation.LARGEST:
@@ -302,13 +285,12 @@ class SideInformation:
                 "prior must be a model over the same domain: they differ in "
                 f"{differing(domain, prior.domain)}."
             )
-        require_feasible(domain, constraints, _support(prior))
-        masks = (constraint.zeros(domain) for constraint in constraints)
+        constraints = listed(constraints)
+        zeros = require_feasible(domain, constraints, support(prior))
         fixed: dict[frozenset[str], FixedMarginal] = {}
         for constraint in constraints:
             if isinstance(constraint, FixedMarginal):
                 fixed.setdefault(frozenset(constraint.clique), constraint)
-        zeros = tuple(mask for mask in masks if mask is not None)
         return cls(zeros, tuple(fixed.values()), prior, weight if weight > 0 else None)
 
     @property
@@ -360,13 +342,16 @@ def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
         constraints = [constraints]
     then = "give a list such as [StructuralZeros(clique, mask), FixedMarginal(clique, counts)]"
     found = list(checks.several("constraints", constraints, "constraints", then))
-    require_kinds(found)
+    for constraint in found:
+        checks.kind(
+            constraint,
+            Constraint,
+            "constraints must be StructuralZeros, AllowedSet, FunctionalDependency or FixedMarginal",
+        )
     return found
 
 
-def _support(prior: GraphicalModel | None) -> list[StructuralZeros]:
-    """Return the masks of a model's impossible cells."""
-    if prior is None:
-        return []
-    pairs = zip(prior.potentials.cliques, prior.potentials.tables, strict=True)
-    return [StructuralZeros(c, np.isfinite(t)) for c, t in pairs if not np.isfinite(t).all()]
+def support(model: GraphicalModel | None) -> list[StructuralZeros]:
+    """Return the masks of a model's impossible cells; none without a model."""
+    items = () if model is None else model.potentials.items()
+    return [StructuralZeros(c, np.isfinite(t)) for c, t in items if not np.isfinite(t).all()]

@@ -52,10 +52,10 @@ from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import marginal
 
-LEAST = 0.1  # standard deviations of its noise: the least count that a cell begins with
-MOST = 8  # attributes of a clique; one of more has too many parts
+LEAST_COUNT = 0.1  # standard deviations of its noise: the least count that a cell begins with
+MOST_ATTRIBUTES = 8  # attributes of a clique; one of more has too many parts
 SWEEPS = 100  # of proportional fitting; two suffice if the intersections form a tree
-ENOUGH = 1e-6  # nats: precise enough for a start
+TOLERANCE = 1e-6  # nats: precise enough for a start
 
 
 def closed_form(
@@ -77,7 +77,7 @@ def closed_form(
     precisions: dict[Clique, np.ndarray] = {}
     measured = []
     for one in measurements:
-        if len(one.clique) > MOST or one.query != marginal(one.clique):
+        if len(one.clique) > MOST_ATTRIBUTES or one.query != marginal(one.clique):
             continue
         clique, values, variances = _in_order(domain, one)
         values = values + variances * ((total - values.sum()) / variances.sum())
@@ -109,7 +109,7 @@ def _in_order(domain: Domain, measurement: LinearMeasurement) -> tuple[Clique, n
 
 def _on_simplex(values: np.ndarray, variances: np.ndarray) -> np.ndarray:
     """Return the nearest probabilities in units of the noise, none below a small share of it."""
-    least = np.minimum(LEAST * np.sqrt(variances), 0.5 / values.size)
+    least = np.minimum(LEAST_COUNT * np.sqrt(variances), 0.5 / values.size)
     # where the multiplier lifts each cell off its least value, in falling order
     ends = np.sort(((values - least) / variances).reshape(-1))
     low, high = ends[0] - 1 / variances.min(), ends[-1]
@@ -241,7 +241,7 @@ def _fitted(
             found[i] = found[i] + change
             guess = guess + ops.align(change, part, clique)
             moved = max(moved, float(np.sum(np.exp(wanted[i]) * np.abs(change))))
-        if moved < ENOUGH:
+        if moved < TOLERANCE:
             break
     masked = (np.where(w > -np.inf, table, -np.inf) for w, table in zip(wanted, found, strict=True))
     return dict(zip(parts, masked, strict=True))

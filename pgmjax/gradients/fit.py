@@ -158,11 +158,11 @@ class DifferentiableFit:
             TypeError: not `FitParameters`.
             ValueError: shapes that differ, non-finite parameters, or ones with the wrong sign.
         """
-        return self._run(self._compiled)(parameters)[0]
+        return self._run(self._compiled, parameters)[0]
 
     def diagnostics(self, parameters: FitParameters | None = None) -> Diagnostics:
         """Return the fit's diagnostics as Python numbers."""
-        found = self._run(self._compiled)(parameters)[1]
+        found = self._run(self._compiled, parameters)[1]
         return jax.tree.map(lambda leaf: leaf.item(), found)
 
     def value_and_gradient(
@@ -175,7 +175,7 @@ class DifferentiableFit:
             parameters: the parameters. Default: `self.parameters`.
         """
         try:
-            value, gradient = self._run(_differentiated(self, objective))(parameters)
+            value, gradient = self._run(_differentiated(self, objective), parameters)
         except jax.errors.TracerArrayConversionError as error:
             raise TypeError(
                 "the objective must be written in jax.numpy, which can be differentiated, and uses NumPy or "
@@ -197,7 +197,7 @@ class DifferentiableFit:
         Returns:
             For each query the parameters, every array [shape of the answers, shape of the parameter].
         """
-        return self._run(self._derivative)(parameters)
+        return self._run(self._derivative, parameters)
 
     @functools.cached_property
     def _compiled(self) -> Callable[..., Any]:
@@ -207,15 +207,12 @@ class DifferentiableFit:
     def _derivative(self) -> Callable[..., Any]:
         return jit(jax.jacrev(self.__call__))
 
-    def _run(self, function: Callable[..., Any]) -> Callable[[FitParameters | None], Any]:
-        def run(parameters: FitParameters | None) -> Any:
-            with precision(self.dtype):
-                given = self.parameters if parameters is None else parameters
-                numbers = self._arrays(given)
-                _check(given)
-                return jax.tree.map(np.asarray, function(numbers))
-
-        return run
+    def _run(self, function: Callable[..., Any], parameters: FitParameters | None) -> Any:
+        with precision(self.dtype):
+            given = self.parameters if parameters is None else parameters
+            numbers = self._arrays(given)
+            _check(given)
+            return jax.tree.map(np.asarray, function(numbers))
 
     def _point(self, numbers: FitParameters) -> tuple[jax.Array, Any]:
         if self.method == "implicit":

@@ -72,12 +72,6 @@ class DifferentiableProblem:
         example = jax.ShapeDtypeStruct((self.oracle.length,), rows.dtype)
         return jax.linear_transpose(self.rows, example)(rows)[0]
 
-    def answers(self, cells: jax.Array) -> tuple[jax.Array, ...]:
-        """Return the requested answers, in their shapes."""
-        tables = split(cells, self.shapes)
-        found = [place.apply(tables) for place in self.targets]
-        return tuple(rows.reshape(shape) for rows, shape in zip(found, self.asked_shapes, strict=True))
-
     def base(self, prior: Sequence[jax.Array], dtype: Any) -> jax.Array:
         """Return the prior's potentials [length]."""
         tables = [jnp.zeros(shape, dtype) for shape in self.shapes]
@@ -104,13 +98,14 @@ class DifferentiableProblem:
             for at, (bend, each) in enumerate(zip(self.bends, strongest, strict=True))
         )
 
-    def potentials(self, numbers: FitParameters, point: jax.Array) -> jax.Array:
-        """Return the log-potentials [length] of the model at k [rows]."""
-        return self.base(numbers.prior, point.dtype) + self.cells(self.roots(numbers) * point)
+    def marginals(self, numbers: FitParameters, point: jax.Array) -> jax.Array:
+        """Return the marginals [length] of the model at k [rows]."""
+        potentials = self.base(numbers.prior, point.dtype) + self.cells(self.roots(numbers) * point)
+        return infer(self.oracle, potentials)
 
     def residuals(self, numbers: FitParameters, point: jax.Array) -> jax.Array:
         """Return g(k) [rows]."""
-        marginals = infer(self.oracle, self.potentials(numbers, point))[1]
+        marginals = self.marginals(numbers, point)
         missed = numbers.total * self.rows(marginals) - join(numbers.values)
         return numbers.total * self.roots(numbers) * missed + numbers.prior_weight * point
 
@@ -120,8 +115,10 @@ class DifferentiableProblem:
 
     def answered(self, numbers: FitParameters, point: jax.Array) -> tuple[jax.Array, ...]:
         """Return the requested answers (counts) of the model at k [rows]."""
-        marginals = infer(self.oracle, self.potentials(numbers, point))[1]
-        return self.answers(numbers.total * marginals)
+        marginals = self.marginals(numbers, point)
+        tables = split(numbers.total * marginals, self.shapes)
+        found = [place.apply(tables) for place in self.targets]
+        return tuple(rows.reshape(shape) for rows, shape in zip(found, self.asked_shapes, strict=True))
 
     def diagnostics(self, numbers: FitParameters, point: jax.Array, steps: Any) -> Diagnostics:
         """Return the diagnostics of the model at k [rows]."""
@@ -130,7 +127,7 @@ class DifferentiableProblem:
         span = self.oracle.maximum_flat(slope) + self.oracle.maximum_flat(-slope)
         slope = span / (numbers.total * jnp.max(self.roots(numbers)))
         cells = sum(map(math.prod, self.shapes))
-        marginals = infer(self.oracle, self.potentials(numbers, point))[1][:cells]
+        marginals = self.marginals(numbers, point)[:cells]
         interior = slope <= 64 * jnp.sqrt(jnp.finfo(slope.dtype).eps)
         return Diagnostics(steps, slope, numbers.total * jnp.min(marginals), interior)
 
@@ -185,8 +182,8 @@ class Diagnostics:
     interior: Any
 
 
-def infer(oracle: Oracle, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the log-partition function (nats) and marginals [length] (probabilities), differentiable once.
+def infer(oracle: Oracle, potentials: jax.Array) -> jax.Array:
+    """Return the marginals [length] (probabilities), differentiable once.
 
     Args:
         oracle: inference.
@@ -194,18 +191,17 @@ def infer(oracle: Oracle, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
     """
 
     @jax.custom_jvp
-    def both(point: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return oracle.infer_flat(point)
+    def marginals(point: jax.Array) -> jax.Array:
+        return oracle.infer_flat(point)[1]
 
-    @both.defjvp
+    @marginals.defjvp
     def _along(primals: Any, tangents: Any) -> Any:
         (point,), (change,) = primals, tangents
-        log_partition, marginals = oracle.infer_flat(once(point))
         # linearised inside, so that only the potentials are stored between the passes
         moved = symmetric(lambda vector: curved(oracle, point)[2](vector), change)
-        return (log_partition, marginals), (jnp.vdot(marginals, change), moved)
+        return oracle.infer_flat(once(point))[1], moved
 
-    return both(potentials)
+    return marginals(potentials)
 
 
 def curved(oracle: Oracle, potentials: jax.Array) -> tuple[jax.Array, jax.Array, Callable[[jax.Array], Any]]:

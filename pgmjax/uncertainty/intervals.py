@@ -14,7 +14,6 @@ import numpy as np
 
 from pgmjax._internal import checks, html
 from pgmjax._internal.migration import Named
-from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.side_information import Constraint, SideInformation, total_of
 from pgmjax.measurements.linear import LinearMeasurement
@@ -116,9 +115,8 @@ def error_bars(
     pulled = known.weight is not None or (isinstance(fit, Fit) and fit.regularisation is not None)
     if pulled and method == "laplace":
         raise ValueError(_PULLED)
-    zeros = zeros_of(model, constraints)
-    fixed = [one for one in constraints if isinstance(one, FixedMarginal)]
-    total = total_of(constraints, total)
+    zeros, fixed = zeros_of(model, known.zeros), known.fixed
+    total = total_of(fixed, total)
     best = BestLinear(domain, noisy, total, zeros, fixed, [query.clique for query in asked])
     linear = best.answers(asked)
     values = np.concatenate([np.ravel(model.answer(query)) for query in asked])

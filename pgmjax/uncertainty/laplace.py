@@ -24,6 +24,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from optax.tree import add_scale, vdot
 
 from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique, first_holding, marginal_of, maximal
@@ -234,9 +235,9 @@ def _variances(curved: Curvature, rows: jax.Array) -> tuple[jax.Array, jax.Array
 
     def one(row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         gradient = curved.back(row)
-        size = jnp.sqrt(dot(gradient, gradient))
+        size = jnp.sqrt(vdot(gradient, gradient))
         solution, rest = conjugate_gradients(curved, gradient)
-        return jnp.maximum(dot(gradient, solution), 0), size, rest
+        return jnp.maximum(vdot(gradient, solution), 0), size, rest
 
     return jax.lax.map(one, rows)
 
@@ -258,7 +259,7 @@ def conjugate_gradients(
     References:
         Hestenes and Stiefel 1952, "Methods of conjugate gradients for solving linear systems".
     """
-    wanted = tolerance**2 * dot(right, right)
+    wanted = tolerance**2 * vdot(right, right)
 
     def going(state: Any) -> Any:
         return (state[3] > wanted) & (state[4] < max_steps)
@@ -266,26 +267,17 @@ def conjugate_gradients(
     def step(state: Any) -> Any:
         solution, rest, along, square, number = state
         image = apply(along)
-        bend = dot(along, image)
+        bend = vdot(along, image)
         length = jnp.where(bend > 0, square / jnp.where(bend > 0, bend, 1), 0)
-        solution, rest = _plus(solution, length, along), _plus(rest, -length, image)
-        after = dot(rest, rest)
+        solution, rest = add_scale(solution, length, along), add_scale(rest, -length, image)
+        after = vdot(rest, rest)
         ended = jnp.where(bend > 0, number + 1, max_steps)  # no curvature is left along what is left
-        return solution, rest, _plus(rest, after / square, along), after, ended
+        return solution, rest, add_scale(rest, after / square, along), after, ended
 
     nothing = jax.tree.map(jnp.zeros_like, right)
-    start = nothing, right, right, dot(right, right), 0
+    start = nothing, right, right, vdot(right, right), 0
     solution, _, _, square, _ = jax.lax.while_loop(going, step, start)
     return solution, jnp.sqrt(square)
-
-
-def _plus(one: Step, factor: Any, other: Step) -> Step:
-    return one[0] + factor * other[0], one[1] + factor * other[1]
-
-
-def dot(one: Step, other: Step) -> jax.Array:
-    """Return the inner product of two steps."""
-    return jnp.vdot(one[0], other[0]) + one[1] * other[1]
 
 
 def _spread(

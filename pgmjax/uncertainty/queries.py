@@ -11,7 +11,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import StructuralZeros
-from pgmjax.estimation.side_information import Constraint
+from pgmjax.estimation.side_information import Constraint, support
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
@@ -71,13 +71,8 @@ def zeros_of(model: GraphicalModel, constraints: Sequence[Constraint] = ()) -> l
         ValueError: a constraint that does not fit the domain.
     """
     found: dict[frozenset[str], StructuralZeros] = {}
-    of_model = [
-        StructuralZeros(clique, np.isfinite(table))
-        for clique, table in model.potentials.items()
-        if not np.isfinite(table).all()
-    ]
     of_constraints = [one.zeros(model.domain) for one in constraints]
-    for one in (*of_model, *(zeros for zeros in of_constraints if zeros is not None)):
+    for one in (*support(model), *(zeros for zeros in of_constraints if zeros is not None)):
         before = found.setdefault(frozenset(one.clique), one)
         turned = one.allowed.transpose([one.clique.index(name) for name in before.clique])
         found[frozenset(one.clique)] = StructuralZeros(before.clique, before.allowed & turned)

@@ -10,9 +10,10 @@ import pytest
 import pgmjax as pj
 from pgmjax import queries
 from pgmjax.estimation import losses
-from pgmjax.estimation.losses.augmented import Augmented, Equalities
-from pgmjax.estimation.losses.base import Tilted
-from pgmjax.inference.oracles.contraction import HostContraction
+from pgmjax.estimation.solvers.objective import Objective
+from pgmjax.estimation.solvers.terms import Equalities, LinearTerm
+from pgmjax.inference.oracles.contraction import Contraction, HostContraction
+from pgmjax.inference.plan.structure import Structure
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 
@@ -35,24 +36,26 @@ def measurements(seed=0, stddev=3.0):
 
 
 @pytest.mark.parametrize("name", ["l2", "l1"])
-@pytest.mark.parametrize("wrapped", ["bare", "tilted", "augmented"])
-def test_values_and_gradients_are_those_of_automatic_differentiation(name, wrapped):
+@pytest.mark.parametrize("terms", ["none", "linear", "equalities"])
+def test_values_and_gradients_are_those_of_automatic_differentiation(name, terms):
     loss = losses.build(name, DOMAIN, measurements(), 100.0, "float64")
-    length, rng = sum(map(int, map(np.prod, loss.shapes))), np.random.default_rng(1)
-    if wrapped == "tilted":
-        loss = Tilted.of(loss, rng.normal(size=length), "float64")
-    if wrapped == "augmented":
-        target = rng.random((4, 5))
-        loss = Augmented.of(loss, Equalities.of(loss, [(("b", "d"), target)], 7.0), "float64")
-        host = dataclasses.replace(
-            loss.on_host(), multipliers=rng.normal(size=length + 20) * loss.on_host().cells
-        )
-        loss, length = Augmented.of(loss.inner, host, "float64"), length + 20
-    loss = loss.padded(length + 3)
+    cliques, shapes = [*loss.cliques], [*loss.shapes]
+    length, rng, beside = sum(map(int, map(np.prod, shapes))), np.random.default_rng(1), []
+    if terms == "linear":
+        beside = [LinearTerm(rng.normal(size=length))]
+    if terms == "equalities":
+        target, length = rng.random((4, 5)), length + 20
+        term = Equalities.of([*cliques, ("b", "d")], [*shapes, (4, 5)], [(("b", "d"), target)], 7.0)
+        beside = [dataclasses.replace(term, multipliers=rng.normal(size=length) * (term.penalty > 0))]
+    oracle = HostContraction(
+        Contraction.build(Structure((3, 4, 2, 5), ((0, 1), (1, 2), (3, 2), (0, 3), (1, 3)))).path,
+        padded_length=length + 3,
+    )
+    problem = Objective.build(oracle, loss, np.float64(1), terms=beside)
     vector = rng.random(length + 3)
     with jax.enable_x64(True):
-        value, gradient = jax.jit(jax.value_and_grad(loss.flat))(jnp.asarray(vector))
-    found, slope = loss.value_and_gradient(vector)
+        value, gradient = jax.jit(jax.value_and_grad(problem.flat))(jnp.asarray(vector))
+    found, slope = problem.value_and_gradient(vector)
     assert isinstance(slope, np.ndarray)
     np.testing.assert_allclose(found, value, rtol=1e-12)
     np.testing.assert_allclose(slope, gradient, rtol=1e-11, atol=1e-9)

@@ -298,7 +298,7 @@ FAULTS = (
         "the gap of a fit forgets the prior's part",
         "pgmjax.estimation.fit",
         "_result",
-        old="loss + beside",
+        old="loss + divergence",
         new="loss",
         tests=("tests/estimation/test_side_information.py::test_the_weighted_sum_is_minimised",),
     ),
@@ -326,9 +326,9 @@ FAULTS = (
     Fault(
         "multipliers move away from the fixed marginals",
         "pgmjax.estimation.fit",
-        "_repriced",
-        old="host.multipliers + host.penalty_parameter * residual",
-        new="host.multipliers - host.penalty_parameter * residual",
+        "_with_new_multipliers",
+        old="host.multipliers + host.penalty * residual",
+        new="host.multipliers - host.penalty * residual",
         tests=("tests/estimation/test_fixed_marginals.py::test_squared_loss",),
     ),
     Fault(
@@ -365,8 +365,8 @@ FAULTS = (
         "merged answers add twice the loss between them",
         "pgmjax.estimation.losses.linear",
         "_scaled",
-        old="0.5 * float(np.sum(squares * (y - mean) ** 2))",
-        new="float(np.sum(squares * (y - mean) ** 2))",
+        old="0.5 * apart.reshape(len(totals), -1).sum(axis=1)",
+        new="apart.reshape(len(totals), -1).sum(axis=1)",
         tests=(
             (
                 "tests/estimation/losses/test_linear.py::test_repeated_cells_merge_into_their_weighted_me"

@@ -7,17 +7,16 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.arrays import dot
 from pgmjax._internal.jit import jit, precision
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.ops.tables import join, split
+from pgmjax.inference.ops.tables import split
 from pgmjax.measurements.linear import LinearMeasurement
 
 DTYPES = ("float32", "float64")
@@ -111,17 +110,16 @@ class BoundLoss(abc.ABC):
     rest makes fits faster or better certified.
 
     Numbers (values, weights, smoothing) are leaves, so that `jit` traces once for all values of one
-    structure and `vmap` runs over stacked losses (`estimation.losses.build.stack`). Host-only methods
+    structure and `vmap` runs over stacked losses (`estimation.solvers.loop.stacked`). Host-only methods
     (`exact`, `lipschitz`) work on the object that `bind` returned, not after a JAX transformation.
 
     Attributes:
         cliques: the cliques of the marginals, in this order; each set of attributes once.
+        shapes: the shape of each clique's table.
     """
 
-    @property
-    @abc.abstractmethod
-    def cliques(self) -> tuple[Clique, ...]:
-        """The cliques whose marginals `__call__` takes, each set of attributes once."""
+    cliques: Any
+    shapes: Any
 
     @abc.abstractmethod
     def __call__(self, marginals: Sequence[Any]) -> Any:
@@ -131,23 +129,12 @@ class BoundLoss(abc.ABC):
             marginals: for each clique a table [size of each attribute] of probabilities; JAX arrays.
         """
 
-    @property
-    @abc.abstractmethod
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shape of each clique's table."""
-
     def flat(self, marginals: Any) -> Any:
         """Return the (smoothed) loss of all tables in one vector, each row-major, perhaps padded."""
         return self(split(marginals, self.shapes))
 
-    def value_and_gradient(self, marginals: Any) -> tuple[Any, Any]:
-        """Return `flat` and its gradient; without compilation for a NumPy vector, if the loss can."""
-        if isinstance(marginals, np.ndarray):
-            return self.on_host_value_and_gradient(marginals)
-        return jax.value_and_grad(self.flat)(marginals)
-
-    def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return `flat` and its gradient in float64, for a loss bound in float64; compiled by default."""
+    def value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Return `flat` and its gradient on the host, for a loss bound in float64; compiled by default."""
         with precision("float64"):
             value, gradient = _value_and_gradient(self, marginals)
             return np.asarray(value)[()], np.asarray(gradient)
@@ -192,12 +179,6 @@ class BoundLoss(abc.ABC):
         """Return a bound on the loss minus its smoothed form, which is a lower bound."""
         return 0.0
 
-    def measured(self, marginals: Any) -> Any:
-        """Return the part of `flat` that is the loss of the measurements, without added terms."""
-        if isinstance(marginals, np.ndarray):
-            return self.value_and_gradient(marginals)[0]
-        return self.flat(marginals)
-
     def least(self) -> float:
         """Return a lower bound on the loss of any marginals that is known beforehand."""
         return -math.inf
@@ -216,63 +197,18 @@ def _value_and_gradient(loss: BoundLoss, marginals: Any) -> Any:
     return jax.value_and_grad(loss.flat)(marginals)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class WrappedLoss(BoundLoss):
-    """A loss of the measurements with other terms added to it in `flat`.
+def of_host(part: Any) -> Any:
+    """Return the part of a loss that stays on the host; refuse after a JAX transformation, where it is None.
 
-    Attributes:
-        inner: the loss of the measurements.
+    Raises:
+        ValueError: it is.
     """
-
-    inner: BoundLoss
-
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The cliques of the measurements."""
-        return self.inner.cliques
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shape of each clique's table."""
-        return self.inner.shapes
-
-    def __call__(self, marginals: Sequence[Any]) -> Any:
-        """Return the loss of marginals in probabilities with the other terms, a scalar."""
-        return self.flat(join(marginals))
-
-    @abc.abstractmethod
-    def flat(self, marginals: Any) -> Any:
-        """Return the loss of all tables in one vector with the other terms."""
-
-    def exact(self, marginals: Sequence[np.ndarray]) -> float:
-        """Return the loss of the measurements alone, in float64."""
-        return self.inner.exact(marginals)
-
-    @property
-    def smoothing(self) -> Any:
-        """Smoothing parameter of the measurements' loss."""
-        return self.inner.smoothing
-
-    def with_smoothing(self, delta: Any) -> Self:
-        """Return the loss with another smoothing parameter."""
-        return dataclasses.replace(self, inner=self.inner.with_smoothing(delta))
-
-    def slack(self) -> Any:
-        """Return a bound on the measurements' loss minus its smoothed form."""
-        return self.inner.slack()
-
-    def measured(self, marginals: Any) -> Any:
-        """Return the loss of the measurements alone, smoothed."""
-        return self.inner.measured(marginals)
-
-    def least(self) -> float:
-        """Return the bound of the loss of the measurements: other terms are at least 0."""
-        return self.inner.least()
-
-    def squared(self) -> Self | None:
-        """Return the l2 loss of the same residuals with the other terms, or None."""
-        inner = self.inner.squared()
-        return None if inner is None else dataclasses.replace(self, inner=inner)
+    if part is None:
+        raise ValueError(
+            "this loss went through a JAX transformation and lost its float64 part: call exact, cast, "
+            "cliques and lipschitz on the loss that losses.build returned."
+        )
+    return part
 
 
 def check_arguments(
@@ -296,61 +232,3 @@ def unique_cliques(cliques: Sequence[Clique]) -> tuple[Clique, ...]:
     for clique in cliques:
         first.setdefault(frozenset(clique), clique)
     return tuple(first.values())
-
-
-@functools.partial(
-    jax.tree_util.register_dataclass, data_fields=["inner", "slope"], meta_fields=[], drop_fields=["host"]
-)
-@dataclasses.dataclass(frozen=True, eq=False)
-class Tilted(WrappedLoss):
-    """``L(mu) + <slope, mu>``; the loss of the measurements alone is L.
-
-    Attributes:
-        inner: the loss L.
-        slope: in one vector of all tables (loss per unit of probability).
-        host: the same in float64, absent after a JAX transformation.
-    """
-
-    slope: Any
-    host: np.ndarray | None = None
-
-    @classmethod
-    def of(cls, inner: BoundLoss, slope: np.ndarray, dtype: Any) -> Tilted:
-        """Tilt a loss, with device arrays of a type."""
-        return cls(inner, slope.astype(dtype), slope)
-
-    def flat(self, marginals: Any) -> Any:
-        """Return the tilted loss of all tables in one vector."""
-        return self.inner.flat(marginals) + dot(marginals[: len(self.slope)], self.slope)
-
-    def on_host_value_and_gradient(self, marginals: np.ndarray) -> tuple[Any, np.ndarray]:
-        """Return `flat` and its gradient, without compilation if the inner loss can."""
-        value, gradient = self.inner.on_host_value_and_gradient(marginals)
-        gradient = np.array(gradient)
-        gradient[: len(self.slope)] += self.slope
-        return value + dot(marginals[: len(self.slope)], self.slope), gradient
-
-    def residuals(self, marginals: np.ndarray) -> BoundResiduals | None:
-        """Return the residuals at a vector of marginals, with the linear term."""
-        inner = self.inner.residuals(marginals)
-        slope = np.asarray(self.slope, np.float64)[: len(marginals)]
-        return inner and dataclasses.replace(inner, slope=inner.slope + slope)
-
-    def padded(self, length: int) -> Tilted:
-        """Return the loss for padded vectors."""
-        return dataclasses.replace(self, inner=self.inner.padded(length))
-
-    def cast(self, dtype: Any) -> Tilted:
-        """Return the loss with device arrays of another type."""
-        assert self.host is not None
-        return Tilted.of(self.inner.cast(dtype), self.host, dtype)
-
-    def term(self, marginals: Sequence[np.ndarray]) -> float:
-        """Return the linear term, in float64."""
-        assert self.host is not None
-        tables = np.concatenate([np.ravel(table) for table in marginals])
-        return float(dot(tables[: len(self.host)], self.host))
-
-    def lipschitz(self) -> float | None:
-        """Return the constant of the inner loss: a linear term adds nothing."""
-        return self.inner.lipschitz()

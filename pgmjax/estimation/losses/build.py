@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import numpy as np
-
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
@@ -68,7 +65,7 @@ def build(
     Example:
         >>> domain = Domain({"a": 2})
         >>> bound = build("l2", domain, [LinearMeasurement(("a",), [8, 4], stddev=2.0)], total=10)
-        >>> bound.cliques, bound.exact([np.array([0.5, 0.5])])
+        >>> bound.cliques, bound.exact([[0.5, 0.5]])
         ((('a',),), 1.25)
     """
     return _setting(loss).bind(domain, measurements, total, dtype)
@@ -85,7 +82,7 @@ def build_rows(
 
     Example:
         >>> rows = [[LinearMeasurement(("a",), values, 1.0)] for values in ([8, 4], [3, 7])]
-        >>> domain, half = Domain({"a": 2}), [np.array([0.5, 0.5])]
+        >>> domain, half = Domain({"a": 2}), [[0.5, 0.5]]
         >>> [bound.exact(half) for bound in build_rows("l2", domain, rows, [12, 10])]
         [4.0, 4.0]
     """
@@ -114,29 +111,6 @@ def _setting(loss: str | Loss | Callable[..., Any]) -> Loss:
     if isinstance(loss, str):
         return _BY_NAME[loss]()
     return loss if isinstance(loss, Loss) else Custom(loss)
-
-
-def stack(bound: Sequence[BoundLoss]) -> BoundLoss:
-    """Return losses of one structure as one whose leaves have a leading axis, for `jax.vmap`.
-
-    Raises:
-        ValueError: no losses, or losses of different structure.
-
-    Example:
-        >>> domain = Domain({"a": 2})
-        >>> pair = [build("l2", domain, [LinearMeasurement(("a",), v, 1.0)], 10) for v in ([5, 5], [2, 8])]
-        >>> losses, tables = stack(pair), (np.array([0.5, 0.5], np.float32),)
-        >>> jax.vmap(lambda loss: loss(tables))(losses).tolist()
-        [0.0, 9.0]
-    """
-    if not bound:
-        raise ValueError("stack needs at least one loss, got none.")
-    structures = {jax.tree_util.tree_structure(loss) for loss in bound}
-    if len(structures) > 1:
-        raise ValueError(
-            f"only losses of one structure (cliques, queries) can be stacked, got {len(structures)}."
-        )
-    return jax.tree_util.tree_map(lambda *leaves: np.stack(leaves), *bound)
 
 
 def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:

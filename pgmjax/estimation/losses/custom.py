@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
+from pgmjax.estimation.losses.base import BoundLoss, Loss, check_arguments, of_host, unique_cliques
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector
 
@@ -69,15 +69,15 @@ class Custom(Loss):
         cliques = tuple(as_clique(domain, clique) for clique in cliques)
         if len(unique_cliques(cliques)) != len(cliques):
             raise ValueError(f"the cliques of a loss must name each set of attributes once, got {cliques}.")
-        _check_result(self.function, {clique: domain.shape_of(clique) for clique in cliques}, dtype)
         shapes = tuple(domain.shape_of(clique) for clique in cliques)
+        _check_result(self.function, cliques, shapes, dtype)
         return BoundCustom(cliques, shapes, self.function, np.asarray(total, dtype), total)
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["total"],
-    meta_fields=["names", "table_shapes", "function"],
+    meta_fields=["cliques", "shapes", "function"],
     drop_fields=["exact_total"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,55 +85,43 @@ class BoundCustom(BoundLoss):
     """A function of marginals in counts as a loss of probabilities.
 
     Attributes:
-        names: the cliques (static).
-        table_shapes: the shape of each clique's table (static).
+        cliques: the cliques (static).
+        shapes: the shape of each clique's table (static).
         function: the function (static, compared by identity: a new one is traced again).
         total: number of records in the device's dtype (a leaf).
         exact_total: the same in float64, absent after a JAX transformation.
     """
 
-    names: tuple[Clique, ...]
-    table_shapes: tuple[tuple[int, ...], ...]
+    cliques: tuple[Clique, ...]
+    shapes: tuple[tuple[int, ...], ...]
     function: LossFunction
     total: Any
     exact_total: float | None = None
 
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The cliques whose marginals `__call__` takes."""
-        return self.names
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shape of each clique's table."""
-        return self.table_shapes
-
     def __call__(self, marginals: Sequence[Any]) -> jax.Array:
         """Return the function's value at total times the marginals."""
         counts = tuple(table * self.total for table in marginals)
-        return _called(self.function, CliqueVector(self.names, counts))
+        return _called(self.function, CliqueVector(self.cliques, counts))
 
     def cast(self, dtype: Any) -> BoundCustom:
         """Return the loss with the total in another dtype."""
-        return dataclasses.replace(self, total=np.asarray(self.exact_total, dtype))
+        return dataclasses.replace(self, total=np.asarray(of_host(self.exact_total), dtype))
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the function's value in float64."""
-        if self.exact_total is None:
-            raise ValueError(
-                "this loss went through a JAX transformation and lost its float64 part: call exact on the "
-                "loss that losses.build returned."
-            )
+        total = of_host(self.exact_total)
         with jax.enable_x64(True):
-            tables = [jnp.asarray(np.asarray(table, np.float64) * self.exact_total) for table in marginals]
-            return float(_called(self.function, CliqueVector(self.names, tuple(tables))))
+            tables = [jnp.asarray(np.asarray(table, np.float64) * total) for table in marginals]
+            return float(_called(self.function, CliqueVector(self.cliques, tuple(tables))))
 
 
-def _check_result(function: LossFunction, shapes: dict[Clique, tuple[int, ...]], dtype: np.dtype) -> None:
+def _check_result(
+    function: LossFunction, cliques: tuple[Clique, ...], shapes: tuple[tuple[int, ...], ...], dtype: np.dtype
+) -> None:
     with jax.enable_x64(dtype == np.float64):
-        tables = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape in shapes.values())
+        tables = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape in shapes)
         try:
-            result = jax.eval_shape(function, CliqueVector(tuple(shapes), tables))
+            result = jax.eval_shape(function, CliqueVector(cliques, tables))
         except Exception as error:
             raise _unusable(error, *_broken(error, function)) from error
     if not hasattr(result, "shape") or not jnp.issubdtype(result.dtype, jnp.floating):

@@ -1,20 +1,21 @@
-"""Residuals of linear measurements in standard deviations, shared by the L1 and L2 losses.
+"""Losses of residuals of linear measurements in standard deviations: what L1 and L2 share.
 
 Marginals are probabilities, so the residual of a row is ``(Q mu - y / total) * (total / stddev)``.
 Both quotients are formed in float64 on the host. In float32 a total of 1e9 with a stddev of 1e-3
 gives residuals up to 1e12 and squares up to 1e24, far below the largest float32 (3e38); measurements
 that could overflow are refused when the loss is bound.
 
-`curvature` bounds a weighted query's curvature in a squared loss, for the step size of gradient methods.
+`curvatures` bounds a weighted query's curvature in a squared loss, for the step size of gradient methods.
 """
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
@@ -24,7 +25,14 @@ from pgmjax._internal.arrays import module_of
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimation.losses.base import check_arguments, unique_cliques
+from pgmjax.estimation.losses.base import (
+    BoundLoss,
+    BoundResiduals,
+    Loss,
+    check_arguments,
+    of_host,
+    unique_cliques,
+)
 from pgmjax.inference.ops.tables import host_join, join, split
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Product, Query
@@ -32,8 +40,11 @@ from pgmjax.queries.blocks import contract
 from pgmjax.queries.rows import transposed
 
 Asked = tuple[tuple[int, Query], ...]
+Arrays = tuple[Any, Any, tuple[Any, ...], tuple[Any, ...], Any]
+ARRAYS = ("values", "weights", "asked_values", "asked_weights", "rest")
+"""The fields of a `BoundLinear` that are leaves."""
 
-_MAX_ENTRIES = 4_000_000  # of a matrix squared in `curvature`
+_MAX_ENTRIES = 4_000_000  # of a matrix squared in `curvatures`
 MOST_DIGITS = 1e12  # counts over noise: of 16 digits, two for the noise itself and two for sums of many cells
 
 
@@ -58,7 +69,7 @@ class HostPart:
     """Host-only data in float64: values and stddevs (counts) of every query, constants.
 
     Attributes:
-        double: the residuals as on the device, with arrays in float64.
+        arrays: those of the loss, in float64.
     """
 
     cliques: tuple[Clique, ...]
@@ -67,18 +78,12 @@ class HostPart:
     stddevs: tuple[np.ndarray, ...]
     total: float
     curvature: float
-    double: LinearResiduals
+    arrays: Arrays
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["values", "weights", "asked_values", "asked_weights", "rest"],
-    meta_fields=["layout"],
-    drop_fields=["host"],
-)
 @dataclasses.dataclass(frozen=True, eq=False)
-class LinearResiduals:
-    """Residuals of all measurements: those of cells in one vector, others per query.
+class BoundLinear(BoundLoss):
+    """A sum over the residuals of given measurements.
 
     Nearly all measurements are of the cells themselves. Their residuals are one operation on the vector
     of all marginals, for any number of cliques; each other query on a clique is compiled separately.
@@ -103,7 +108,23 @@ class LinearResiduals:
     rest: Any
     host: HostPart | None = None
 
-    def __call__(self, marginals: Any) -> tuple[jax.Array, ...]:
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques whose marginals `__call__` takes."""
+        return self.on_host().cliques
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+        return self.layout.shapes
+
+    def __call__(self, marginals: Sequence[Any]) -> jax.Array:
+        """Return the (smoothed) loss of marginals in probabilities, a scalar."""
+        if len(marginals) != len(self.shapes):
+            raise ValueError(f"expected {len(self.shapes)} marginals, one a clique, got {len(marginals)}.")
+        return self.flat(join(marginals))
+
+    def standardised(self, marginals: Any) -> tuple[jax.Array, ...]:
         """Return the residuals in standard deviations of one vector of marginals (probabilities)."""
         xp = module_of(marginals)
         cells = (marginals[: len(self.values)] - self.values) * self.weights
@@ -132,45 +153,38 @@ class LinearResiduals:
                 tables[at][...] += transposed(query, _axes(tables[at].shape), rows.reshape(-1))
         return found
 
-    def joined(self, marginals: Sequence[Any]) -> jax.Array:
-        """Return tables as one vector."""
-        if len(marginals) != len(self.layout.shapes):
-            raise ValueError(
-                f"expected {len(self.layout.shapes)} marginals, one a clique, got {len(marginals)}."
-            )
-        return join(marginals)
+    @abc.abstractmethod
+    def bends(self) -> tuple[float, float]:
+        """Return `sharpness` and `largest` of `BoundResiduals`, the same for all residuals."""
 
-    def cast(self, dtype: Any) -> LinearResiduals:
-        """Return the residuals with device arrays of another type, unpadded; itself for its own type."""
-        if self.values.dtype == dtype:
-            return self
-        host = self.on_host()
-        found = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), host.double)
-        return dataclasses.replace(found, host=host)
+    def residuals(self, marginals: np.ndarray) -> BoundResiduals:
+        """Return the residuals at a vector of marginals."""
+        cells = sum(math.prod(shape) for shape in self.shapes)
+        short = dataclasses.replace(self, values=self.values[:cells], weights=self.weights[:cells])
+        zeros = jax.tree.map(np.zeros_like, (short.values, self.asked_values))
+        linear = dataclasses.replace(short, values=zeros[0], asked_values=zeros[1])
+        # what each residual changes by with each cell: the linear part at unit vectors
+        rows = [host_join(linear.standardised(unit), np.float64) for unit in np.eye(cells)]
+        values = host_join(short.standardised(marginals), np.float64)
+        sharpness, largest = (np.full(len(values), bend) for bend in self.bends())
+        return BoundResiduals(np.stack(rows, axis=1), values, sharpness, largest, np.zeros(len(marginals)))
 
-    def padded(self, length: int) -> LinearResiduals:
-        """Return the residuals for vectors padded to a given length; padding has weight 0."""
+    def padded(self, length: int) -> Self:
+        """Return the loss for vectors padded to a given length; padding has weight 0."""
         more = length - len(self.values)
         if not more:
             return self
-        padded = [np.pad(each, (0, more)) for each in (self.values, self.weights)]
-        return dataclasses.replace(self, values=padded[0], weights=padded[1])
+        values, weights = (np.pad(each, (0, more)) for each in (self.values, self.weights))
+        return dataclasses.replace(self, values=values, weights=weights)
 
-    def unpadded(self, cells: int) -> LinearResiduals:
-        """Return the residuals for vectors of the cells alone."""
-        return dataclasses.replace(self, values=self.values[:cells], weights=self.weights[:cells])
+    def cast(self, dtype: Any) -> Self:
+        """Return the loss with device arrays of another type, unpadded; itself for its own type."""
+        if self.values.dtype == dtype:
+            return self
+        arrays = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), self.on_host().arrays)
+        return dataclasses.replace(self, **dict(zip(ARRAYS, arrays, strict=True)))
 
-    def rows(self) -> np.ndarray:
-        """Return what each residual changes by with each cell [residuals, cells], in NumPy."""
-        without = dataclasses.replace(
-            self,
-            values=np.zeros_like(self.values),
-            asked_values=tuple(np.zeros_like(each) for each in self.asked_values),
-        )
-        units = np.eye(len(self.values))
-        return np.stack([host_join(without(unit), np.float64) for unit in units], axis=1)
-
-    def exact(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
+    def exact_residuals(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
         """Return all residuals [rows] in standard deviations in float64, on the host."""
         host = self.on_host()
         return np.concatenate(
@@ -182,12 +196,45 @@ class LinearResiduals:
 
     def on_host(self) -> HostPart:
         """Return the float64 part; refuse after a JAX transformation."""
-        if self.host is None:
-            raise ValueError(
-                "this loss went through a JAX transformation and lost its float64 part: call exact, cliques "
-                "and lipschitz on the loss that losses.build returned."
-            )
-        return self.host
+        return of_host(self.host)
+
+    def least(self) -> float:
+        """Return a lower bound on the loss of any marginals: 0."""
+        return 0.0
+
+    def lipschitz(self) -> float:
+        """Return the sum over measurements of ``max_j sum_i (Q_ij total / stddev_i)**2``."""
+        return self.on_host().curvature
+
+
+class LinearLoss(Loss):
+    """A loss of linear residuals.
+
+    Attributes:
+        merges: whether repeated measurements of the same cells count as their mean.
+    """
+
+    merges: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def of_residuals(self, *linear: Any) -> BoundLinear:
+        """Return the loss of some residuals, the fields of a `BoundLinear`."""
+
+    def bind(
+        self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
+    ) -> BoundLinear:
+        """Return the loss of these measurements (see `Loss.bind`)."""
+        return self.bind_rows(domain, [measurements], [total], dtype)[0]
+
+    def bind_rows(
+        self,
+        domain: Domain,
+        rows: Sequence[Sequence[LinearMeasurement]],
+        totals: Sequence[float],
+        dtype: Any = "float32",
+    ) -> list[BoundLinear]:
+        """Return the loss of each row, all bound together (see `Loss.bind_rows`)."""
+        return [self.of_residuals(*each) for each in _residuals(domain, rows, totals, dtype, self.merges)]
 
 
 @functools.lru_cache(maxsize=512)
@@ -196,19 +243,22 @@ def _axes(shape: tuple[int, ...]) -> Domain:
     return Domain({str(axis): size for axis, size in enumerate(shape)})
 
 
-def linear_residuals(
+def _residuals(
     domain: Domain,
-    measurements: Sequence[LinearMeasurement],
-    total: float,
+    rows: Sequence[Sequence[LinearMeasurement]],
+    totals: Sequence[float],
     dtype: Any,
     merge: bool = False,
-) -> LinearResiduals:
-    """Return the residuals of measurements; those on the same attributes share one clique.
+) -> list[tuple[Any, ...]]:
+    """Return the fields of the loss of each row of a batch.
+
+    Measurements on the same attributes share one clique.
 
     Args:
         domain: the attributes.
-        measurements: noisy answers.
-        total: number of records (counts).
+        rows: measurements of each row, with the same cliques and queries; only those of the first are checked
+            against the domain here.
+        totals: number of records of each row (counts).
         dtype: type of the device arrays.
         merge: replace repeated measurements of the same cells by their precision-weighted mean, with
             the same sum of squares up to a constant. Otherwise the first is in the vector and the
@@ -218,93 +268,60 @@ def linear_residuals(
         TypeError: not measurements.
         ValueError: no measurement, one that does not fit, or values too large for the dtype.
     """
-    total, dtype = check_arguments(domain, measurements, total, dtype)
-    if not measurements:
+    _, dtype = check_arguments(domain, rows[0], totals[0], dtype)
+    if not rows[0]:
         raise ValueError("a loss needs at least one measurement, got none.")
-    cliques = unique_cliques([measurement.clique for measurement in measurements])
+    cliques = unique_cliques([measurement.clique for measurement in rows[0]])
     position = {frozenset(clique): at for at, clique in enumerate(cliques)}
     groups: dict[tuple[int, Query], list[tuple[np.ndarray, np.ndarray]]] = {}
-    bend = 0.0
-    for measurement in measurements:
-        at = position[frozenset(measurement.clique)]
-        query, values, stddevs = _aligned(measurement, cliques[at], domain)
-        stddevs = _told_apart(measurement.clique, values[None], stddevs[None])[0]
-        scale = np.array([total])
-        _check_ranges([measurement], values[None], stddevs[None], domain, scale, dtype, len(measurements))
-        bend += curvature(query, domain, total / stddevs)
+    bends, scale = np.zeros(len(rows)), np.array(totals, np.float64)
+    for column in zip(*rows, strict=True):
+        at = position[frozenset(column[0].clique)]
+        query, values, stddevs = _aligned(column, cliques[at], domain)
+        stddevs = _told_apart(column[0].clique, values, stddevs)
+        _check_ranges(column, values, stddevs, domain, scale, dtype, len(rows[0]))
+        bends += curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
         key = (at, query.rename(tuple(str(axis) for axis in range(len(query.clique)))))
         groups.setdefault(key, []).append((values, stddevs))
-    all_values = tuple(np.stack([values for values, _ in group]) for group in groups.values())
-    all_stddevs = tuple(_stacked([stddevs for _, stddevs in group]) for group in groups.values())
+    all_values = [np.stack([y for y, _ in group], axis=1) for group in groups.values()]
+    all_stddevs = [np.stack(np.broadcast_arrays(*(s for _, s in group)), axis=1) for group in groups.values()]
     shapes = tuple(domain.shape_of(clique) for clique in cliques)
-    double = _scaled(tuple(groups), all_values, all_stddevs, total, shapes, merge)
-    host = HostPart(cliques, tuple(groups), all_values, all_stddevs, total, bend, double)
-    return dataclasses.replace(double, host=host).cast(dtype)
-
-
-def residuals_of_rows(
-    domain: Domain,
-    rows: Sequence[Sequence[LinearMeasurement]],
-    totals: Sequence[float],
-    dtype: Any,
-    merge: bool = False,
-) -> list[LinearResiduals]:
-    """Return the residuals of each row of a batch: the same as `linear_residuals` of each.
-
-    Rows that measure nothing twice are checked and laid out together.
-
-    Args:
-        domain: the attributes.
-        rows: measurements of each row, with the same cliques and queries, checked against the domain.
-        totals: number of records of each row (counts).
-        dtype: type of the device arrays.
-        merge: as in `linear_residuals`.
-    """
-    first = linear_residuals(domain, rows[0], totals[0], dtype, merge)
-    host = first.on_host()
-    if len(host.asked) < len(rows[0]):
-        rest = zip(rows[1:], totals[1:], strict=True)
-        return [first, *(linear_residuals(domain, row, total, dtype, merge) for row, total in rest)]
-    bends, scale = np.zeros(len(rows)), np.array(totals, np.float64)
-    measured: list[tuple[np.ndarray, np.ndarray]] = []
-    for place, (at, _) in enumerate(host.asked):
-        column = [row[place] for row in rows]
-        query, *_ = _aligned(column[0], host.cliques[at], domain)
-        values, stddevs = _column(column, query, host.cliques[at], domain)
-        stddevs = _told_apart(column[0].clique, values, stddevs)
-        _check_ranges(column, values, stddevs, domain, scale, np.dtype(dtype), len(host.asked))
-        bends += _curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
-        measured.append((values, stddevs))
-    double = _rows_scaled(host.double, host.asked, measured, scale)
+    layout, double = _scaled(tuple(groups), all_values, all_stddevs, scale, shapes, merge)
     single = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), double)
-    parts = [
-        HostPart(
-            host.cliques,
-            host.asked,
-            tuple(values[row, None] for values, _ in measured),
-            tuple(stddevs[row, None] for _, stddevs in measured),
-            float(scale[row]),
-            float(bends[row]),
-            _row(double, row),
+
+    def of_row(row: int) -> tuple[Any, ...]:
+        its_own = functools.partial(jax.tree.map, lambda leaf: leaf[row, ...])
+        measured = its_own(tuple(all_values)), its_own(tuple(all_stddevs))
+        numbers = float(scale[row]), float(bends[row])
+        return (
+            layout,
+            *its_own(single),
+            HostPart(cliques, tuple(groups), *measured, *numbers, its_own(double)),
         )
-        for row in range(len(rows))
-    ]
-    return [dataclasses.replace(_row(single, row), host=part) for row, part in enumerate(parts)]
+
+    return list(map(of_row, range(len(rows))))
 
 
-def _column(
-    column: Sequence[LinearMeasurement], query: Query, clique: Clique, domain: Domain
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return values and stddevs of one measurement in all rows [rows, ...], as `_aligned` gives each."""
-    own = column[0].query
-    shape = own.shape(domain)
-    values = np.stack([one.values for one in column]).astype(np.float64).reshape(-1, *shape)
+def _aligned(
+    column: Sequence[LinearMeasurement], clique: Clique, domain: Domain
+) -> tuple[Query, np.ndarray, np.ndarray]:
+    """Return the query of one measurement in all rows, and values and stddevs [rows, ...] over its answers.
+
+    The axes are in the order of `clique`; of stddevs they have length 1 where one holds for all answers.
+    """
+    query = column[0].query
+    shape = query.shape(domain)
+    values = np.stack([one.flat_values() for one in column]).reshape(-1, *shape)
     stddevs = np.stack([one.stddev for one in column])
     stddevs = stddevs.reshape(-1, *(shape if column[0].stddev.ndim else (1,) * len(shape)))
-    if own.clique == clique or isinstance(query, DenseMatrix):
-        return values, stddevs
-    axes = [0, *(1 + own.clique.index(name) for name in clique)]
-    return values.transpose(axes), stddevs.transpose(axes)
+    if query.clique == clique:
+        return query, values, stddevs
+    axes = [0, *(1 + query.clique.index(name) for name in clique)]
+    if isinstance(query, DenseMatrix):
+        entries = query.matrix(domain)
+        entries = entries.reshape(len(entries), *domain.shape_of(query.clique)).transpose(axes)
+        return DenseMatrix(clique, entries.reshape(len(entries), -1)), values, stddevs
+    return query.reorder(clique), values.transpose(axes), stddevs.transpose(axes)
 
 
 def _by_row(numbers: np.ndarray, like: np.ndarray) -> np.ndarray:
@@ -371,99 +388,41 @@ def _size(number: Any) -> float:
         return math.inf
 
 
-def _curvatures(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
-    """Same as `curvature` for the weights of each row [rows, ...]."""
-    flat = weights.reshape(len(weights), -1)
-    found = flat.max(axis=1) ** 2 * float(query.l2_sensitivity_squared(Relation.ADD_REMOVE, domain))
-    for row in np.flatnonzero(flat.min(axis=1) < flat.max(axis=1)):
-        found[row] = curvature(query, domain, weights[row])
-    return np.asarray(found)
-
-
-def _rows_scaled(
-    first: LinearResiduals,
-    every: Asked,
-    measured: Sequence[tuple[np.ndarray, np.ndarray]],
-    totals: np.ndarray,
-) -> LinearResiduals:
-    """Same as `_scaled` for every row, without repeated cells: every leaf has a leading axis [rows].
-
-    Args:
-        first: that of the first row.
-        every: for each measurement the position of its clique, and its query.
-        measured: values and stddevs of each measurement [rows, ...].
-        totals: number of records of each row (counts).
-    """
-    rows, shapes = len(totals), first.layout.shapes
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    cells = np.zeros((2, rows, ends[-1]))
-    asked: list[tuple[np.ndarray, np.ndarray]] = []
-    for (at, query), (y, stddevs) in zip(every, measured, strict=True):
-        scale = _by_row(totals, y)
-        if _is_cells(query):
-            place = slice(ends[at] - math.prod(shapes[at]), ends[at])
-            np.divide(y, scale, out=cells[0][:, place].reshape(y.shape))
-            cells[1][:, place] = (scale / stddevs).reshape(rows, -1)
-        else:
-            asked.append(((y / scale)[:, None], (scale / stddevs)[:, None]))
-    return dataclasses.replace(
-        first,
-        values=cells[0],
-        weights=cells[1],
-        asked_values=tuple(values for values, _ in asked),
-        asked_weights=tuple(weights for _, weights in asked),
-        rest=np.zeros(rows),
-    )
-
-
-def _row(residuals: LinearResiduals, row: int) -> LinearResiduals:
-    """Return the residuals of one row of those of `_rows_scaled`."""
-    return dataclasses.replace(
-        residuals,
-        values=residuals.values[row],
-        weights=residuals.weights[row],
-        asked_values=tuple(values[row] for values in residuals.asked_values),
-        asked_weights=tuple(weights[row] for weights in residuals.asked_weights),
-        rest=residuals.rest[row, ...],
-    )
-
-
 def _scaled(
     every: Asked,
     all_values: Sequence[np.ndarray],
     all_stddevs: Sequence[np.ndarray],
-    total: float,
+    totals: np.ndarray,
     shapes: tuple[tuple[int, ...], ...],
     merge: bool,
-) -> LinearResiduals:
-    """Return the residuals in float64: the measurements of cells apart from others."""
-    cells = [(np.zeros(shape), np.zeros(shape)) for shape in shapes]
+) -> tuple[QueryLayout, Arrays]:
+    """Return layout and arrays in float64, with the measurements of cells apart from others.
+
+    Every array has a leading axis of rows, and those that are given a second one of measurements.
+    """
+    cells = [np.zeros((2, len(totals), *shape)) for shape in shapes]
     asked, values, weights = [], [], []
-    rest = 0.0
+    rest = np.zeros(len(totals))
     for (at, query), y, stddevs in zip(every, all_values, all_stddevs, strict=True):
-        y, w = y / total, total / stddevs
+        y, w = y / _by_row(totals, y), _by_row(totals, y) / stddevs
         if _is_cells(query):
-            if merge and len(y) > 1:
+            if merge and y.shape[1] > 1:
                 squares = np.broadcast_to(w**2, y.shape)
-                mean = (squares * y).sum(axis=0) / squares.sum(axis=0)
-                rest += 0.5 * float(np.sum(squares * (y - mean) ** 2))
-                cells[at] = mean, np.sqrt(squares.sum(axis=0))
+                mean = (squares * y).sum(axis=1) / squares.sum(axis=1)
+                apart = squares * (y - mean[:, None]) ** 2
+                rest += 0.5 * apart.reshape(len(totals), -1).sum(axis=1)
+                cells[at][0], cells[at][1] = mean, np.sqrt(squares.sum(axis=1))
                 continue
-            cells[at] = y[0], np.broadcast_to(w[0], y[0].shape)
-            y, w = y[1:], w[1:]
-            if not len(y):
+            cells[at][0], cells[at][1] = y[:, 0], w[:, 0]
+            y, w = y[:, 1:], w[:, 1:]
+            if not y.shape[1]:
                 continue
         asked.append((at, query))
         values.append(y)
         weights.append(w)
-    return LinearResiduals(
-        QueryLayout(shapes, tuple(asked), sum(array.size for array in all_values)),
-        host_join([y for y, _ in cells], np.float64),
-        host_join([w for _, w in cells], np.float64),
-        tuple(values),
-        tuple(weights),
-        np.asarray(rest, np.float64),
-    )
+    layout = QueryLayout(shapes, tuple(asked), sum(array[0].size for array in all_values))
+    measured, precise = np.concatenate([c.reshape(2, len(totals), -1) for c in cells], axis=2)
+    return layout, (measured, precise, tuple(values), tuple(weights), rest)
 
 
 def _answers(query: Query, table: np.ndarray) -> np.ndarray:
@@ -475,46 +434,27 @@ def _is_cells(query: Query) -> bool:
     return isinstance(query, Product) and query.is_identity
 
 
-def _stacked(stddevs: list[np.ndarray]) -> np.ndarray:
-    return np.stack(np.broadcast_arrays(*stddevs))
-
-
-def _aligned(
-    measurement: LinearMeasurement, clique: Clique, domain: Domain
-) -> tuple[Query, np.ndarray, np.ndarray]:
-    """Return query, values and stddevs (one, or one per row) with axes in the order of `clique`."""
-    query = measurement.query
-    shape = query.shape(domain)
-    values = measurement.flat_values().reshape(shape)
-    stddevs = measurement.stddev.reshape(shape if measurement.stddev.ndim else (1,) * len(shape))
-    if query.clique == clique:
-        return query, values, stddevs
-    axes = [query.clique.index(name) for name in clique]
-    if isinstance(query, DenseMatrix):
-        entries = query.matrix(domain)
-        entries = entries.reshape(len(entries), *domain.shape_of(query.clique))
-        entries = entries.transpose([0, *(axis + 1 for axis in axes)]).reshape(len(entries), -1)
-        return DenseMatrix(clique, entries), values, stddevs
-    return query.reorder(clique), values.transpose(axes), stddevs.transpose(axes)
-
-
-def curvature(query: Query, domain: Domain, weights: np.ndarray) -> float:
-    """Return an upper bound on ``sum_i (Q_ij weights_i)**2`` over the cells j.
+def curvatures(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
+    """Return an upper bound on ``sum_i (Q_ij weights_i)**2`` over the cells j, for each row of a batch.
 
     Exact up to rounding for products with small blocks, small matrices and equal weights; otherwise
-    the largest weight is used for all rows.
+    the largest weight is used for all answers.
 
     Args:
         query: the query Q.
         domain: the attributes.
-        weights: inverse standard deviation of each row [rows, in any shape], in any unit.
+        weights: inverse standard deviation of each answer [rows, answers in any shape], in any unit.
     """
-    largest = float(np.max(weights))
-    if float(np.min(weights)) < largest:
-        columns = _weighted_columns(query, domain, weights**2)
+    flat = weights.reshape(len(weights), -1)
+    found = np.full(len(flat), np.nan)
+    for row in np.flatnonzero(flat.min(axis=1) < flat.max(axis=1)):
+        columns = _weighted_columns(query, domain, flat[row] ** 2)
         if columns is not None:
-            return float(columns.max())
-    return largest**2 * float(query.l2_sensitivity_squared(Relation.ADD_REMOVE, domain))
+            found[row] = columns.max()
+    if np.isnan(found).any():
+        equal = flat.max(axis=1) ** 2 * float(query.l2_sensitivity_squared(Relation.ADD_REMOVE, domain))
+        found = np.where(np.isnan(found), equal, found)
+    return found
 
 
 def _weighted_columns(query: Query, domain: Domain, squares: np.ndarray) -> np.ndarray | None:

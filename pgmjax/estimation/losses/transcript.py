@@ -21,7 +21,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
+from pgmjax.estimation.losses.base import BoundLoss, Loss, check_arguments, of_host, unique_cliques
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.queries import Query
@@ -88,7 +88,7 @@ class Draws(Loss):
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["before", "numbers", "rows", "signs", "step"],
-    meta_fields=["names", "table_shapes", "asked"],
+    meta_fields=["cliques", "shapes", "asked"],
     drop_fields=["exact_step"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -96,8 +96,8 @@ class BoundDraws(BoundLoss):
     """The negative log-likelihood of draws as a loss of probabilities.
 
     Attributes:
-        names: the cliques (static).
-        table_shapes: the shape of each clique's table (static).
+        cliques: the cliques (static).
+        shapes: the shape of each clique's table (static).
         asked: for each query the index of its clique, its axes there, and itself (static).
         before: number of earlier records that each query counts [rounds, queries].
         numbers: 0, 1, ..., the number of records before each round [rounds].
@@ -107,8 +107,8 @@ class BoundDraws(BoundLoss):
         exact_step: the same in float64, absent after a JAX transformation.
     """
 
-    names: tuple[Clique, ...]
-    table_shapes: tuple[tuple[int, ...], ...]
+    cliques: tuple[Clique, ...]
+    shapes: tuple[tuple[int, ...], ...]
     asked: Asked
     before: Any
     numbers: Any
@@ -116,16 +116,6 @@ class BoundDraws(BoundLoss):
     signs: Any
     step: Any
     exact_step: float | None = None
-
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The cliques whose marginals `__call__` takes."""
-        return self.names
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shape of each clique's table."""
-        return self.table_shapes
 
     def __call__(self, marginals: Sequence[Any]) -> jax.Array:
         """Return the loss."""
@@ -138,20 +128,16 @@ class BoundDraws(BoundLoss):
             self,
             numbers=np.asarray(self.numbers, dtype),
             signs=np.asarray(self.signs, dtype),
-            step=np.asarray(self.exact_step, dtype),
+            step=np.asarray(of_host(self.exact_step), dtype),
         )
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss in float64."""
-        if self.exact_step is None:
-            raise ValueError(
-                "this loss went through a JAX transformation and lost its float64 part: call exact on the "
-                "loss that losses.build returned."
-            )
+        step = of_host(self.exact_step)
         answers = self._answers([np.asarray(table, np.float64) for table in marginals], np)
         loss = 0.0
         for number, (before, rows, signs) in enumerate(zip(self.before, self.rows, self.signs, strict=True)):
-            lean = self.exact_step * (number * answers - before)
+            lean = step * (number * answers - before)
             top = np.abs(lean).max()
             largest = top + np.log(np.sum(np.exp(lean - top) + np.exp(-lean - top)))
             loss += float(np.sum(largest + signs * lean[rows]))

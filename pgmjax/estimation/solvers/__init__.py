@@ -1,9 +1,9 @@
 """Solvers: convex minimisation over the marginals of a model, with one common loop.
 
-`objective` is what they minimise, and the interface of a solver; `loop` runs a single fit, `batch` many of
-one structure at once, `stopping` is the stopping rule. The solvers are `accelerated` (the default),
-`dual_averaging`, `lbfgs` and `mirror_descent`; `newton` goes on for the default where a small model on the
-host has not converged.
+`objective` is what they minimise, a loss with its `terms`, and the interface of a solver; `loop` runs a
+single fit, `batch` many of one structure at once, `stopping` is the stopping rule. The solvers are
+`accelerated` (the default), `dual_averaging`, `lbfgs` and `mirror_descent`; `newton` goes on for the default
+where a small model on the host has not converged.
 """
 
 from pgmjax._internal import checks, migration

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import jax
 
 from pgmjax._internal.arrays import module_of
-from pgmjax.estimation.solvers.objective import Evaluation, Gauge, Objective, Solver, Vector, rounding, select
+from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, rounding, select
 
 
 @jax.tree_util.register_dataclass
@@ -68,16 +68,13 @@ class Accelerated(Solver):
     """
 
     runs_on_host: ClassVar[bool] = True
+    moving: ClassVar[tuple[str, ...]] = ("candidate", "previous")
+    copies: ClassVar[int] = 11
     first: Any = 1.3
     grow: Any = 1.0001
     shrink: Any = 0.8
     damping: Any = 4.0
     patience: Any = 100
-
-    @property
-    def copies(self) -> int:
-        """Peak memory of a step, in vectors the size of the potentials."""
-        return 11
 
     def start(self, problem: Objective, potentials: Vector) -> AcceleratedState:
         """Return the initial state."""
@@ -123,19 +120,3 @@ class Accelerated(Solver):
             searching=searching,
             since=xp.where(fallen, 0, state.since + 1),
         )
-
-    def recentred(self, gauge: Gauge, state: AcceleratedState) -> AcceleratedState:
-        """Remove per-table constants from the state's potentials."""
-        shift = gauge.tops(state.best.potentials)
-        best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
-        return dataclasses.replace(
-            state, candidate=state.candidate - shift, previous=state.previous - shift, best=best
-        )
-
-    def result(self, problem: Objective, state: AcceleratedState) -> Evaluation:
-        """Return the best point so far."""
-        return state.best
-
-    def stalled(self, state: AcceleratedState) -> jax.Array:
-        """Return whether progress has stalled at this precision."""
-        return state.since > self.patience

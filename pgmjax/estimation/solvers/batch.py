@@ -13,7 +13,7 @@ import collections
 import dataclasses
 import functools
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic
 
 import jax
@@ -99,29 +99,6 @@ def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
     )
 
 
-class _Points:
-    """The best points of all slots after a block, on the device until one is asked for."""
-
-    def __init__(self, points: Evaluation, gather: Any):
-        self.points, self.gather = points, gather
-
-    @functools.cached_property
-    def on_host(self) -> Evaluation:
-        with device.failures_told():
-            return jax.device_get(self.points if self.gather is None else self.gather(self.points))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Row(StepResult):
-    """Result of a block in one slot."""
-
-    slot: int
-    points: _Points
-
-    def point(self) -> Evaluation:
-        return self.points.on_host.row(self.slot)
-
-
 @dataclasses.dataclass
 class _Fit(Generic[T]):
     """A running fit: its number, its generator and its pending request."""
@@ -170,7 +147,7 @@ class Queue(Generic[T]):
     def advanced(self, number: int, steps: FitSteps[T], result: Any) -> _Fit[T] | None:
         """Return the fit with its next request, or None if it has ended."""
         try:
-            return _Fit(number, steps, next(steps) if result is None else steps.send(result))
+            return _Fit(number, steps, steps.send(result))  # None starts a generator
         except StopIteration as end:
             self.results[number] = end.value
             return None
@@ -226,18 +203,25 @@ class _Program(Generic[T]):
             active = np.array([fit is not None and fit.request.steps == steps for fit in self.held])
             points, ends = self.turn(active, steps)
             for slot in np.flatnonzero(active).tolist():
-                self.tell(slot, _Row(*numbers_of(ends[slot]), slot, points))
+                point = functools.partial(_row, points, slot)
+                self.tell(slot, StepResult(*numbers_of(ends[slot]), point))
 
-    def turn(self, active: np.ndarray, steps: int) -> tuple[_Points, np.ndarray]:
-        """Restart the fits that request it, and run a block."""
+    def turn(self, active: np.ndarray, steps: int) -> tuple[Callable[[], Evaluation], np.ndarray]:
+        """Restart the fits that request it, and run a block; points stay on the device until one is asked."""
         fresh = [(slot, fit.request) for slot, fit in enumerate(self.held) if fit and active[slot]]
         fresh = [(slot, request) for slot, request in fresh if request.start is not None]
         with device.failures_told(), precision(self.dtype):
             self.start(fresh)
             arguments = (self.shared, self.solver, self.slots, active, block_steps(steps))
             self.slots, points, ends = self.block(*arguments)
-            gather = None if points.loss.is_fully_addressable else self.gather
-            return _Points(points, gather), np.asarray(ends)
+
+            @functools.cache
+            def on_host() -> Evaluation:
+                with device.failures_told():
+                    near = points.loss.is_fully_addressable
+                    return jax.device_get(points if near else self.gather(points))
+
+            return on_host, np.asarray(ends)
 
     def start(self, fresh: list[tuple[int, StepRequest]]) -> None:
         """Start fits in their slots, some at a time: each number of them is a program."""
@@ -278,13 +262,17 @@ class _Program(Generic[T]):
                 self.queue.wait(following)
 
 
+def _row(points: Callable[[], Evaluation], slot: int) -> Evaluation:
+    return points().row(slot)
+
+
 def _empty(request: StepRequest, count: int, mesh: Mesh | None) -> BatchState:
     """Return empty slots: a loss of zeros, whose results are not read."""
     problem = request.problem
     state = jax.eval_shape(_first, problem, request.solver, request.start)
-    loss, curvature, prior = problem.own()
-    row = BatchState((loss, curvature.astype(request.dtype), prior), state)
+    loss, terms, curvature, prior = problem.own()
+    row = BatchState((loss, terms, curvature.astype(request.dtype), prior), state)
     slots = jax.tree.map(lambda x: np.zeros((count, *np.shape(x)), x.dtype), row)
-    loss, *rest = slots.own
-    slots = BatchState((loss, *jax.tree.map(lambda x: x + 1, rest)), slots.state)
+    loss, terms, *rest = slots.own
+    slots = BatchState((loss, terms, *jax.tree.map(lambda x: x + 1, rest)), slots.state)
     return jax.device_put(slots, None if mesh is None else row_sharding(mesh))

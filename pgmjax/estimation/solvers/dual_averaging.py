@@ -55,13 +55,9 @@ class DualAveraging(Solver):
     """
 
     runs_on_host: ClassVar[bool] = True
+    copies: ClassVar[int] = 13
     lipschitz: Any = None
     patience: Any = 2000
-
-    @property
-    def copies(self) -> int:
-        """Peak memory of a step, in vectors the size of the potentials."""
-        return 13
 
     def start(self, problem: Objective, potentials: Vector) -> DualAveragingState:
         """Return the initial state."""
@@ -76,7 +72,7 @@ class DualAveraging(Solver):
         t = state.count.astype(dtype)
         c = 2 / (t + 1)
         mixed = _mix(c, state.average, state.last)
-        mean = _mix(c, state.mean_gradient, problem.loss.value_and_gradient(mixed)[1])
+        mean = _mix(c, state.mean_gradient, problem.value_and_gradient(mixed)[1])
         constant = problem.curvature if self.lipschitz is None else self.lipschitz
         size = t * (t + 1) / (4 * xp.asarray(constant, dtype))
         moved = state.center - size * mean
@@ -98,14 +94,6 @@ class DualAveraging(Solver):
             select(better, now, state.best),
             xp.where(better, 0, state.since + 1),
         )
-
-    def result(self, problem: Objective, state: DualAveragingState) -> Evaluation:
-        """Return the best point so far."""
-        return state.best
-
-    def stalled(self, state: DualAveragingState) -> jax.Array:
-        """Return whether progress has stalled at this precision."""
-        return state.since > self.patience
 
 
 def _mix(weight: jax.Array, old: Vector, new: Vector) -> Vector:

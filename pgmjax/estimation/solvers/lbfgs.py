@@ -90,7 +90,3 @@ class LBFGS(Solver):
     def result(self, problem: Objective, state: LBFGSState) -> Evaluation:
         """Return the best point so far."""
         return problem.evaluate(state.best_potentials)
-
-    def stalled(self, state: LBFGSState) -> jax.Array:
-        """Return whether progress has stalled at this precision."""
-        return state.since > self.patience

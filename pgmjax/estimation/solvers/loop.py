@@ -8,7 +8,6 @@ evaluated in float64: marginals, loss and certificate, of one fit or of many at 
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import dataclasses
 import functools
@@ -72,8 +71,8 @@ class StepRequest:
 
 
 @dataclasses.dataclass(frozen=True)
-class StepResult(abc.ABC):
-    """Result of the requested steps; the point itself is fetched from the device on demand.
+class StepResult:
+    """Result of the requested steps.
 
     Attributes:
         loss: objective at the best point.
@@ -81,6 +80,7 @@ class StepResult(abc.ABC):
         gap: certified bound on `loss - optimum` there.
         stalled: whether the solver can make no further progress.
         inaccurate: whether the oracle's error bound exceeds rounding.
+        point: returns the best point, which is fetched from the device on demand.
     """
 
     loss: float
@@ -88,10 +88,7 @@ class StepResult(abc.ABC):
     gap: float
     stalled: bool
     inaccurate: bool
-
-    @abc.abstractmethod
-    def point(self) -> Evaluation:
-        """Return the best point."""
+    point: Callable[[], Evaluation]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +181,7 @@ def run_single(fit: FitSteps[T]) -> T:
     result: Any = None
     while True:
         try:
-            request = next(fit) if result is None else fit.send(result)
+            request = fit.send(result)  # None starts a generator
         except StopIteration as end:
             return end.value
         if isinstance(request, CertificateRequest):
@@ -215,7 +212,7 @@ class _DeviceRun:
             self.state, point, ends = _block(
                 request.problem, request.solver, self.state, block_steps(request.steps)
             )
-            return _Single(*numbers_of(ends), point)
+            return StepResult(*numbers_of(ends), lambda: point)
 
 
 class _HostRun:
@@ -237,21 +234,13 @@ class _HostRun:
             self.state, point = state, solver.result(problem, state)
             gap = problem.gap(point)
         numbers = float(point.loss), float(problem.alone(point)), float(gap)
-        return _Single(*numbers, bool(solver.stalled(state)), False, point)
+        return StepResult(*numbers, bool(solver.stalled(state)), False, lambda: point)
 
 
 def numbers_of(ends: Any) -> tuple[float, float, float, bool, bool]:
     """Return the numbers of a `StepResult` from the array that a block returned."""
     loss, alone, gap, stalled, inaccurate = np.asarray(ends).tolist()
     return loss, alone, gap, bool(stalled), bool(inaccurate)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Single(StepResult):
-    found: Evaluation
-
-    def point(self) -> Evaluation:
-        return self.found
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["number"])

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import jax
 
 from pgmjax._internal.arrays import dot, module_of
-from pgmjax.estimation.solvers.objective import Evaluation, Gauge, Objective, Solver, Vector, rounding, select
+from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, rounding, select
 
 
 @jax.tree_util.register_dataclass
@@ -50,14 +50,11 @@ class MirrorDescent(Solver):
     """
 
     runs_on_host: ClassVar[bool] = True
+    moving: ClassVar[tuple[str, ...]] = ("candidate",)
+    copies: ClassVar[int] = 10
     grow: Any = 1.1
     shrink: Any = 0.5
     patience: Any = 300
-
-    @property
-    def copies(self) -> int:
-        """Peak memory of a step, in vectors the size of the potentials."""
-        return 10
 
     def start(self, problem: Objective, potentials: Vector) -> MirrorDescentState:
         """Return the initial state."""
@@ -70,11 +67,11 @@ class MirrorDescent(Solver):
         """Accept the candidate or try a shorter step: one oracle call."""
         xp = module_of(state.candidate)
         now, best = problem.evaluate(state.candidate), state.best
-        promised = 0.5 * dot(best.gradient, now.marginals - best.marginals)
-        fallen = now.loss <= best.loss + xp.minimum(promised, 0)
+        predicted = 0.5 * dot(best.gradient, now.marginals - best.marginals)
+        fallen = now.loss <= best.loss + xp.minimum(predicted, 0)
         # a predicted decrease below rounding cannot be checked: then no increase suffices
         error = rounding(best)
-        level = (xp.abs(promised) <= error) & (now.loss <= state.lowest + error)
+        level = (xp.abs(predicted) <= error) & (now.loss <= state.lowest + error)
         accepted = xp.isinf(best.loss) & xp.isfinite(now.loss) | fallen | level
         best = select(accepted, now, best)
         size = state.step_size * xp.where(accepted, self.grow, self.shrink)
@@ -82,17 +79,3 @@ class MirrorDescent(Solver):
         candidate = best.potentials - size * best.gradient
         since = xp.where(now.loss < state.lowest, 0, state.since + 1)
         return MirrorDescentState(candidate, best, xp.fmin(state.lowest, now.loss), size, since)
-
-    def recentred(self, gauge: Gauge, state: MirrorDescentState) -> MirrorDescentState:
-        """Remove per-table constants from the state's potentials."""
-        shift = gauge.tops(state.best.potentials)
-        best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
-        return dataclasses.replace(state, candidate=state.candidate - shift, best=best)
-
-    def result(self, problem: Objective, state: MirrorDescentState) -> Evaluation:
-        """Return the best point so far."""
-        return state.best
-
-    def stalled(self, state: MirrorDescentState) -> jax.Array:
-        """Return whether progress has stalled at this precision."""
-        return state.since > self.patience

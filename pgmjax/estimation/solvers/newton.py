@@ -83,7 +83,7 @@ def minimise(
 
     Args:
         problem: the problem to minimise.
-        potentials: starting point.
+        potentials: starting point, where the loss is finite.
         stop: stopping rule.
         done: steps of the fit already done.
         slack: bound on the unsmoothed minus the smoothed loss.
@@ -91,14 +91,11 @@ def minimise(
         watch: called after each step with (points evaluated in it, loss, gap, what returns the best point).
 
     Returns:
-        The best point with status, steps and lower bound; NOT_FINITE only if the loss was not finite at the
-        start.
+        The best point with status, steps and lower bound.
     """
     with _settings(), precision("float64"):
         problem = problem.on_host()
         best = problem.evaluate(np.asarray(potentials, np.float64))
-        if not np.isfinite(best.loss):
-            return Solution(best, Status.NOT_FINITE, done, lower_bound)
         size, grow, since, local = 1 / float(problem.smoothness), FIRST, 0, _Local.at(problem, best)
         most = min(stop.max_steps, done + _most_steps(problem))
         while True:
@@ -154,8 +151,6 @@ def lower_bound(problem: Objective, potentials: Vector) -> float:
     with _settings(), precision("float64"):
         problem = problem.on_host()
         point = problem.evaluate(np.asarray(potentials, np.float64))
-        if not np.isfinite(point.loss):
-            return -math.inf
         return _Local.at(problem, point).step(problem, LARGEST / max(1.0, abs(float(point.loss))))[1]
 
 
@@ -189,8 +184,8 @@ class _Local:
     @classmethod
     def at(cls, problem: Objective, point: Evaluation) -> _Local:
         """Evaluate covariance and residuals at a point."""
-        cells = sum(math.prod(shape) for shape in problem.loss.shapes)
-        parts = problem.loss.residuals(point.marginals[:cells])
+        cells = sum(math.prod(shape) for shape in problem.shapes)
+        parts = problem.residuals(point.marginals[:cells])
         if parts is None:
             parts = _by_differences(problem, point, cells)
         return cls(point, parts, *_root(_covariance(problem, point, cells)))
@@ -198,9 +193,9 @@ class _Local:
     def moved(self, problem: Objective, point: Evaluation) -> _Local:
         """Return the problem near another point, with the covariance of this one."""
         cells = len(self.root)
-        parts = problem.loss.residuals(point.marginals[:cells])
+        parts = problem.residuals(point.marginals[:cells])
         if parts is None:
-            _, slope = problem.loss.value_and_gradient(point.marginals)
+            _, slope = problem.value_and_gradient(point.marginals)
             parts = dataclasses.replace(self.parts, slope=slope[:cells])
         return dataclasses.replace(self, point=point, parts=parts)
 
@@ -323,14 +318,14 @@ def _covariance(problem: Objective, point: Evaluation, cells: int) -> np.ndarray
     path = problem.oracle.contraction_path()
     marginals = point.marginals[:cells]
     if _by_joint_table(path.structure):
-        held = sum(1 for _ in problem.loss.shapes)
+        held = sum(1 for _ in problem.shapes)
         codes = _codes(path.structure)
         tables = split(problem.all(point.potentials), path.structure.shapes)
         logs = np.sum([table.reshape(-1)[code] for table, code in zip(tables, codes, strict=True)], axis=0)
         joint = np.exp(logs - logs.max())
         joint /= joint.sum()
         found = np.empty((cells, cells))
-        starts = np.cumsum([0, *(math.prod(shape) for shape in problem.loss.shapes)])
+        starts = np.cumsum([0, *(math.prod(shape) for shape in problem.shapes)])
         for one in range(held):
             for other in range(one, held):
                 (a, b), (c, d) = starts[one : one + 2], starts[other : other + 2]
@@ -380,9 +375,9 @@ def _most_steps(problem: Objective) -> int:
 def _step_seconds(problem: Objective) -> float:
     """Return a forecast of the time of one step (s)."""
     path = problem.oracle.contraction_path()
-    cells = sum(math.prod(shape) for shape in problem.loss.shapes)
+    cells = sum(math.prod(shape) for shape in problem.shapes)
     if _by_joint_table(path.structure):
-        pairs = len(problem.loss.shapes) ** 2 / 2
+        pairs = len(problem.shapes) ** 2 / 2
         one = pairs * 5e-9 * math.prod(path.structure.sizes)
     else:
         one = cells * HostContraction(path).seconds
@@ -392,12 +387,12 @@ def _step_seconds(problem: Objective) -> float:
 def _by_differences(problem: Objective, point: Evaluation, cells: int) -> BoundResiduals:
     """Return residuals with the Hessian of any loss, by differences of its gradient."""
     small = 1e-3
-    _, slope = problem.loss.value_and_gradient(point.marginals)
+    _, slope = problem.value_and_gradient(point.marginals)
     hessian = np.empty((cells, cells))
     for cell in range(cells):
-        beside = np.array(point.marginals)
-        beside[cell] += small
-        hessian[cell] = (problem.loss.value_and_gradient(beside)[1][:cells] - slope[:cells]) / small
+        moved = np.array(point.marginals)
+        moved[cell] += small
+        hessian[cell] = (problem.value_and_gradient(moved)[1][:cells] - slope[:cells]) / small
     found = np.linalg.eigh((hessian + hessian.T) / 2)
     values, vectors = np.asarray(found[0]), np.asarray(found[1])
     kept = values > np.finfo(float).eps * cells * max(values[-1], 0.0)

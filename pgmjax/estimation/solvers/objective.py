@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import chex
 import jax
@@ -20,7 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal.arrays import dot, module_of
-from pgmjax.estimation.losses.base import BoundLoss
+from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals
+from pgmjax.estimation.solvers.terms import Equalities, LinearTerm, Prior
 from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.contraction import HostContraction
@@ -135,20 +136,6 @@ def _gauge(sizes: tuple[int, ...], length: int) -> Gauge:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Prior:
-    """Relative entropy to a prior as a term of the objective.
-
-    Attributes:
-        weight: weight per nat, > 0.
-        log_partition: log-partition function of the prior's factors in `Objective.fixed` (nats).
-    """
-
-    weight: Any
-    log_partition: Any
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
 class Objective:
     """Minimise a loss over the marginal polytope, optionally with relative entropy to a prior.
 
@@ -165,6 +152,7 @@ class Objective:
         fixed: log-factors of every model (constraints: 0 for possible cells, minus infinity for
             impossible ones; a prior's potentials) and padding, in one vector, or None.
         prior: the relative-entropy term, or None.
+        terms: further terms: `LinearTerm`, `Equalities`.
     """
 
     oracle: Oracle
@@ -173,6 +161,7 @@ class Objective:
     gauge: Gauge
     fixed: Any = None
     prior: Prior | None = None
+    terms: tuple[Any, ...] = ()
 
     @classmethod
     def build(
@@ -182,35 +171,64 @@ class Objective:
         curvature: Any,
         fixed: Sequence[np.ndarray] = (),
         prior: Prior | None = None,
+        terms: Sequence[Any] = (),
     ) -> Objective:
         """Lay the problem out in vectors.
 
         Args:
-            oracle: inference for the loss's cliques, then those of `fixed`.
+            oracle: inference for the cliques of loss and terms, then those of `fixed`.
             loss: the bound loss to minimise.
             curvature: its Lipschitz constant, or a guess.
             fixed: log-factors of every model.
             prior: the relative-entropy term, or None.
+            terms: further terms.
         """
-        sizes = [math.prod(shape) for shape in loss.shapes]
-        if not fixed:
-            gauge = Gauge.of(sizes, oracle.length)
-            return cls(oracle, loss.padded(oracle.length), curvature, gauge, prior=prior)
-        rest = host_join(fixed, np.result_type(np.float32, *fixed), oracle.length - sum(sizes))
-        return cls(oracle, loss, curvature, Gauge.of(sizes, sum(sizes)), rest, prior)
+        found = cls(oracle, loss, curvature, Gauge(None, 0), None, prior, tuple(terms))
+        sizes = [math.prod(shape) for shape in found.shapes]
+        length, rest = oracle.length, None
+        if fixed:
+            length = sum(sizes)
+            rest = host_join(fixed, np.result_type(np.float32, *fixed), oracle.length - length)
+        found = dataclasses.replace(found, gauge=Gauge.of(sizes, length), fixed=rest)
+        return found._of(loss)
 
-    def own(self) -> tuple[BoundLoss, Any, Prior | None]:
-        """Return what fits of one structure have each for themselves: loss, curvature, prior."""
-        return self.loss, self.curvature, self.prior
+    def _of(self, loss: BoundLoss) -> Objective:
+        """Return the problem with a loss for its vectors, whose tables are first in them."""
+        longer = loss if self._equalities else loss.padded(len(self.gauge.table))
+        return dataclasses.replace(self, loss=longer)
+
+    @property
+    def _equalities(self) -> Equalities | None:
+        return next((term for term in self.terms if isinstance(term, Equalities)), None)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the tables of a vector: the loss's, then those that only equalities are about."""
+        shapes: tuple[tuple[int, ...], ...] = (self._equalities or self.loss).shapes
+        return shapes
+
+    def with_equalities(self, equalities: Equalities) -> Objective:
+        """Return the problem with other multipliers and another penalty."""
+        others = (term for term in self.terms if not isinstance(term, Equalities))
+        return dataclasses.replace(self, terms=(*others, equalities))
+
+    def with_smoothing(self, delta: float) -> Self:
+        """Return the problem with another smoothing of its loss, which has kinks (standard deviations)."""
+        curvature = self.curvature * float(self.loss.smoothing) / delta
+        return dataclasses.replace(self, loss=self.loss.with_smoothing(delta), curvature=curvature)
+
+    def own(self) -> tuple[BoundLoss, Any, Any, Prior | None]:
+        """Return what fits of one structure have each for themselves: loss, terms, curvature, prior."""
+        return self.loss, self.terms, self.curvature, self.prior
 
     def shared(self) -> Objective:
         """Return what they share."""
-        return self.with_own((None, None, None))
+        return self.with_own((None, None, None, None))
 
-    def with_own(self, own: tuple[Any, Any, Any]) -> Objective:
+    def with_own(self, own: tuple[Any, Any, Any, Any]) -> Objective:
         """Return the problem with what is one fit's own."""
-        loss, curvature, prior = own
-        return dataclasses.replace(self, loss=loss, curvature=curvature, prior=prior)
+        loss, terms, curvature, prior = own
+        return dataclasses.replace(self, loss=loss, terms=terms, curvature=curvature, prior=prior)
 
     @property
     def smoothness(self) -> Any:
@@ -225,21 +243,57 @@ class Objective:
         """Return the problem with an exact oracle."""
         return dataclasses.replace(self, oracle=self.oracle.exact())
 
+    def in_float64(self) -> Objective:
+        """Return the problem with the loss at its smoothing in float64."""
+        loss = self.loss.cast("float64")
+        if self.loss.smoothing is not None:
+            loss = loss.with_smoothing(float(self.loss.smoothing))
+        return self._of(loss)
+
     def on_host(self) -> Objective:
         """Return the problem for NumPy arrays of float64, without compilation but for some losses.
 
         Its vectors have the same length. Make it where 64-bit types are enabled.
         """
-        loss = self.loss.cast("float64")
-        if self.loss.smoothing is not None:
-            loss = loss.with_smoothing(float(self.loss.smoothing))
-        fixed = None if self.fixed is None else np.asarray(self.fixed, np.float64)
-        prior = jax.tree.map(np.float64, self.prior)
-        oracle = HostContraction(self.oracle.contraction_path(), padded_length=self.oracle.length)
-        gauge = Gauge(np.asarray(self.gauge.table), self.gauge.count)
-        if fixed is None:
-            loss = loss.padded(len(gauge.table))
-        return Objective(oracle, loss, np.float64(self.curvature), gauge, fixed, prior)
+        return dataclasses.replace(
+            self.in_float64(),
+            fixed=None if self.fixed is None else np.asarray(self.fixed, np.float64),
+            oracle=HostContraction(self.oracle.contraction_path(), padded_length=self.oracle.length),
+            gauge=Gauge(np.asarray(self.gauge.table), self.gauge.count),
+            curvature=np.float64(self.curvature),
+            prior=jax.tree.map(np.float64, self.prior),
+        )
+
+    def flat(self, marginals: Vector) -> Any:
+        """Return the loss with all terms but relative entropy, at the marginals in one vector."""
+        return sum((term.value(marginals) for term in self.terms), self.loss.flat(marginals))
+
+    def value_and_gradient(self, marginals: Vector) -> tuple[Any, Any]:
+        """Return `flat` and its gradient; without compilation for a NumPy vector, if the loss can."""
+        if not isinstance(marginals, np.ndarray):
+            return jax.value_and_grad(self.flat)(marginals)
+        value, found = self.loss.value_and_gradient(marginals)
+        gradient = np.array(found) if self.terms else found
+        for term in self.terms:
+            slope = term.gradient(marginals)
+            value, gradient[: len(slope)] = value + term.value(marginals), gradient[: len(slope)] + slope
+        return value, gradient
+
+    def residuals(self, marginals: np.ndarray) -> BoundResiduals | None:
+        """Return the residuals of loss and terms at a vector without padding; None if the loss has none."""
+        own = sum(math.prod(shape) for shape in self.loss.shapes)
+        found, more = self.loss.residuals(marginals[:own]), len(marginals) - own
+        if found is None:
+            return None
+        rows, slope = np.pad(found.rows, ((0, 0), (0, more))), np.pad(found.slope, (0, more))
+        found = dataclasses.replace(found, rows=rows, slope=slope)
+        for term in self.terms:
+            found = term.with_residuals(found, marginals)
+        return found
+
+    def least(self) -> float:
+        """Return a lower bound on the objective that is known beforehand."""
+        return self.loss.least() + sum(term.least for term in self.terms)
 
     def all(self, potentials: Vector) -> Vector:
         """Return the potentials of all the oracle's cliques."""
@@ -252,7 +306,7 @@ class Objective:
         """Return the objective at some potentials; differentiable with respect to them."""
         log_partition, marginals = self.oracle.infer_flat(self.all(potentials))
         marginals = marginals[: len(potentials)]
-        loss = self.loss.flat(marginals)
+        loss: jax.Array = self.flat(marginals)
         if self.prior is None:
             return loss
         # derivatives through theta and the log-partition cancel: only that through the marginals remains
@@ -270,7 +324,7 @@ class Objective:
         """Evaluate marginals, loss and gradient at some potentials: one oracle call."""
         log_partition, marginals, error_bound = self.oracle.infer_flat_with_error(self.all(potentials))
         marginals = marginals[: len(potentials)]
-        loss, gradient = self.loss.value_and_gradient(marginals)
+        loss, gradient = self.value_and_gradient(marginals)
         if self.prior is not None:
             loss = loss + self._divergence(potentials, log_partition, marginals)
             gradient = gradient + module_of(gradient).asarray(self.prior.weight, gradient.dtype) * potentials
@@ -280,7 +334,19 @@ class Objective:
 
     def alone(self, point: Evaluation) -> Any:
         """Return the (smoothed) loss of the measurements at a point, without other terms."""
-        return self.loss.measured(point.marginals)
+        if isinstance(point.marginals, np.ndarray):
+            return self.loss.value_and_gradient(point.marginals)[0]
+        return self.loss.flat(point.marginals)
+
+    def relative_entropy(self, point: Evaluation) -> float:
+        """Return the weighted relative entropy to a prior or reference at a point; 0 without one."""
+        if self.prior is None:
+            return 0.0
+        marginals = np.asarray(point.marginals)
+        value, _ = self.value_and_gradient(marginals)
+        # a reference is linear in the marginals, and one of the terms
+        linear = sum(float(term.value(marginals)) for term in self.terms if isinstance(term, LinearTerm))
+        return float(point.loss) - float(value) + linear
 
     def gap(self, point: Evaluation, slope: Vector | None = None) -> Any:
         """Return a certified bound on `loss - optimum` at a point.
@@ -320,7 +386,7 @@ class Objective:
         xp = module_of(point.marginals)
         weight = xp.asarray(self.prior.weight, point.loss.dtype)
         if slope is None:
-            _, slope = self.loss.value_and_gradient(point.marginals)
+            _, slope = self.value_and_gradient(point.marginals)
         centred = self.gauge.centred(slope, point.marginals)
         own = self.oracle.infer_flat(self.all(point.potentials))[0]
         best = self.oracle.infer_flat(self.all(-centred / weight))[0]
@@ -335,20 +401,22 @@ class Solver(abc.ABC):
 
     Solvers that differ only in their settings thus share one compiled program. `start` makes a state
     without calling the oracle; `step` calls it once (L-BFGS more often, in its line search). States
-    are specific to the solver; `result` and `stalled` read them.
+    are specific to the solver, but have `best`, an `Evaluation`, and `since`, the steps since it was
+    bettered: a solver whose states do not have them defines `result` and `stalled` itself.
 
     Attributes:
         runs_on_host: whether all methods also take NumPy arrays, and a problem `on_host`.
         in_float64: whether its steps are taken in float64 wherever that fits in memory, whatever is asked.
+        moving: the state's vectors of potentials that share their constants with those of the best point.
+        copies: peak memory of a step, in vectors the size of the potentials.
+        patience: steps without a lower loss after which the solver has stalled.
     """
 
     runs_on_host: ClassVar[bool] = False
     in_float64: ClassVar[bool] = False
-
-    @property
-    @abc.abstractmethod
-    def copies(self) -> int:
-        """Peak memory of a step, in vectors the size of the potentials."""
+    moving: ClassVar[tuple[str, ...]] = ()
+    copies: ClassVar[Any]
+    patience: Any
 
     @abc.abstractmethod
     def start(self, problem: Objective, potentials: Vector) -> Any:
@@ -360,12 +428,18 @@ class Solver(abc.ABC):
 
     def recentred(self, gauge: Gauge, state: Any) -> Any:
         """Remove per-table constants from the state's potentials, if the solver allows it."""
-        return state
+        if not self.moving:
+            return state
+        shift = gauge.tops(state.best.potentials)
+        best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
+        moved = {name: getattr(state, name) - shift for name in self.moving}
+        return dataclasses.replace(state, best=best, **moved)
 
-    @abc.abstractmethod
     def result(self, problem: Objective, state: Any) -> Evaluation:
         """Return the best point so far."""
+        best: Evaluation = state.best
+        return best
 
-    @abc.abstractmethod
-    def stalled(self, state: Any) -> jax.Array:
+    def stalled(self, state: Any) -> Any:
         """Return whether progress has stalled at this precision."""
+        return state.since > self.patience

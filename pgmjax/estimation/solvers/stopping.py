@@ -1,7 +1,6 @@
 """The stopping rule of single fits, batches and approximate fits.
 
-Two exceptions: non-finite points are also handled where they occur, and `estimation.mixture_fit` itself
-compares the loss of a mixture with its lower bound.
+One exception: non-finite points are also handled where they occur.
 """
 
 from __future__ import annotations

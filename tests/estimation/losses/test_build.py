@@ -70,17 +70,6 @@ def test_bad_settings():
         losses.Custom("l2")
 
 
-def test_stacking():
-    both = losses.stack([build("l2"), build("l2", total=20.0)])
-    assert both.linear.values.shape == (2, 2)
-    with pytest.raises(ValueError, match="at least one loss"):
-        losses.stack([])
-    with pytest.raises(ValueError, match=r"one structure .* got 2"):
-        losses.stack([build("l2"), build("l1")])
-    with pytest.raises(ValueError, match="one structure"):
-        losses.stack([build("l2"), build("l2", ONE[:1])])
-
-
 DOUBLES = np.array([3.0, 4.0])
 
 

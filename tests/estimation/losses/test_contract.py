@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses
+from pgmjax.estimation.solvers.loop import stacked
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries.spec import as_query
 
@@ -202,7 +203,7 @@ def test_batches_are_independent_rows(name):
     tables = [marginals(bound, joint(seed), np.float32) for seed, bound in enumerate(bounds)]
     batched = jax.tree.map(lambda *leaves: np.stack(leaves), *tables)
     both = jax.value_and_grad(lambda table, bound: bound(table))
-    together, gradients = jax.jit(jax.vmap(both))(batched, losses.stack(bounds))
+    together, gradients = jax.jit(jax.vmap(both))(batched, stacked(bounds))
     one = jax.jit(both)
     for row, (bound, table) in enumerate(zip(bounds, tables, strict=True)):
         value, gradient = one(table, bound)

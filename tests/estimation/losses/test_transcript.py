@@ -10,9 +10,9 @@ import pytest
 
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
-from pgmjax.estimation import losses
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.losses.transcript import Draws
+from pgmjax.estimation.solvers.loop import stacked
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.transcript import Transcript
@@ -179,7 +179,7 @@ def test_far_leans_stay_finite():
 
 def test_losses_of_games_can_be_stacked():
     bound = [bind(game(seed)) for seed in (1, 2)]
-    both = jax.vmap(lambda loss: loss(tables(loss, joint())))(losses.stack(bound))
+    both = jax.vmap(lambda loss: loss(tables(loss, joint())))(stacked(bound))
     assert np.allclose(both, [loss.exact(tables(loss, joint())) for loss in bound])
 
 
