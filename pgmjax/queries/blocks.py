@@ -292,11 +292,47 @@ class Indicators(AttributeQuery):
         return columns.CONSTANT if self.max_distance(size, 1) == 0 else columns.MIXED
 
 
+class Grouping(Indicators):
+    """Counts per group of codes: each record counts in one row, that of the group of its code."""
+
+    @abc.abstractmethod
+    def groups_of(self, size: int) -> np.ndarray:
+        """Return the row of each code [size]."""
+
+    def rows(self, size: int) -> int:
+        """Same as `AttributeQuery.rows`."""
+        return int(self.groups_of(size).max()) + 1
+
+    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
+        """Same as `AttributeQuery.apply_transposed`."""
+        return np.take(weights, self.groups_of(size), axis=axis)
+
+    def max_column(self, size: int, power: int) -> int:
+        """Same as `AttributeQuery.max_column`."""
+        return 1
+
+    def max_distance(self, size: int, power: int) -> int:
+        """Same as `AttributeQuery.max_distance`."""
+        return 2 if self.separates(size) else 0
+
+    def separates(self, size: int) -> bool:
+        """Same as `AttributeQuery.separates`."""
+        groups = self.groups_of(size)
+        return bool((groups != groups[0]).any())
+
+    def _matrix(self, size: int) -> np.ndarray:
+        return (self.groups_of(size) == np.arange(self.rows(size))[:, None]).astype(np.int64)
+
+
 @dataclasses.dataclass(frozen=True)
-class Identity(Indicators):
+class Identity(Grouping):
     """Every code by itself: the attribute is kept."""
 
     kind: ClassVar[str] = "identity"
+
+    def groups_of(self, size: int) -> np.ndarray:
+        """Same as `Grouping.groups_of`."""
+        return np.arange(size)
 
     def rows(self, size: int) -> int:
         """Same as `AttributeQuery.rows`."""
@@ -306,41 +342,19 @@ class Identity(Indicators):
         """Same as `AttributeQuery.apply_transposed`."""
         return weights
 
-    def max_column(self, size: int, power: int) -> int:
-        """Same as `AttributeQuery.max_column`."""
-        return 1
-
-    def max_distance(self, size: int, power: int) -> int:
-        """Same as `AttributeQuery.max_distance`."""
-        return 2 if size > 1 else 0
-
-    def separates(self, size: int) -> bool:
-        """Same as `AttributeQuery.separates`."""
-        return size > 1
-
-    def _matrix(self, size: int) -> np.ndarray:
-        return np.eye(size, dtype=np.int64)
-
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return table
 
 
 @dataclasses.dataclass(frozen=True)
-class Total(Indicators):
+class Total(Grouping):
     """The sum over all codes: the attribute is marginalised out."""
 
     kind: ClassVar[str] = "total"
 
-    def rows(self, size: int) -> int:
-        """Same as `AttributeQuery.rows`."""
-        return 1
-
-    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
-        """Same as `AttributeQuery.apply_transposed`."""
-        return np.repeat(weights, size, axis=axis)
-
-    def _matrix(self, size: int) -> np.ndarray:
-        return np.ones((1, size), np.int64)
+    def groups_of(self, size: int) -> np.ndarray:
+        """Same as `Grouping.groups_of`."""
+        return np.zeros(size, np.int64)
 
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return xp.sum(table, axis=axis, keepdims=True)
@@ -551,7 +565,7 @@ class Prefix(Indicators):
 
 
 @dataclasses.dataclass(frozen=True, init=False)
-class Merge(Indicators):
+class Merge(Grouping):
     """Counts per group of codes, as for a coarser attribute."""
 
     kind: ClassVar[str] = "compression"
@@ -565,31 +579,12 @@ class Merge(Indicators):
             raise ValueError("the groups of a compression must be rows >= 0, got a negative one.")
         object.__setattr__(self, "groups", rows)
 
-    def rows(self, size: int) -> int:
-        """Same as `AttributeQuery.rows`."""
-        return int(self.groups.array.max()) + 1
-
-    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
-        """Same as `AttributeQuery.apply_transposed`."""
-        return np.take(weights, self.groups.array, axis=axis)
-
-    def max_column(self, size: int, power: int) -> int:
-        """Same as `AttributeQuery.max_column`."""
-        return 1
-
-    def max_distance(self, size: int, power: int) -> int:
-        """Same as `AttributeQuery.max_distance`."""
-        return 2 if self.separates(size) else 0
-
-    def separates(self, size: int) -> bool:
-        """Same as `AttributeQuery.separates`."""
-        return bool((self.groups.array != self.groups.array[0]).any())
+    def groups_of(self, size: int) -> np.ndarray:
+        """Same as `Grouping.groups_of`."""
+        return self.groups.array
 
     def _check(self, size: int, attribute: str) -> None:
         _check_length(self.groups, 0, size, attribute, self.kind)
-
-    def _matrix(self, size: int) -> np.ndarray:
-        return (self.groups.array == np.arange(self.rows(size))[:, None]).astype(np.int64)
 
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         size = table.shape[axis]

@@ -364,7 +364,7 @@ class Product(Query):
         return columns.entry_and_spread(columns.row_extremes_of_product(rows))
 
     def _max_distance(self, domain: Domain, power: int) -> Exact:
-        return _max_distance(tuple(self._bound(domain)), power)
+        return sensitivity.product_max_distance(tuple(self._bound(domain)), power)
 
 
 def marginal(clique: Any) -> Product:
@@ -386,8 +386,3 @@ def kronecker(blocks: Mapping[str, AttributeQuery]) -> Product:
         ('age', 'sex')
     """
     return Product(blocks)
-
-
-@functools.lru_cache(maxsize=256)
-def _max_distance(factors: tuple[sensitivity.Bound, ...], power: int) -> Exact:
-    return sensitivity.product_max_distance(factors, power)
