@@ -164,18 +164,7 @@ class Attribute:
 
     def to_spec(self) -> dict[str, Any]:
         """Return the mapping of a domain file that `from_spec` reads back."""
-        spec = entry.kind_of_attribute(self)
-        if self.missing:
-            spec["missing"] = list(self.missing_markers) or True
-        for name in ("clip", "other"):
-            spec.update({name: True} if getattr(self, name) else {})
-        if self.decimal != ".":
-            spec["decimal"] = self.decimal
-        for name in ("thousands", "format"):
-            spec.update({name: getattr(self, name)} if getattr(self, name) else {})
-        if self.within:
-            spec["within"] = [list(pair) for pair in self.within]
-        return spec
+        return entry.spec_of(self)
 
     @property
     def other_name(self) -> str:

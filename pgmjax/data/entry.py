@@ -245,6 +245,7 @@ _MEANT = {word: key for words, key in _ALSO.items() for word in words.split()}
 """Words of other libraries, and the key that is meant."""
 _FIRST_KEYS = "size, labels, labels_file, bins, dates, min and max, and from and to"
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_NO_NULL = "Leave null out and write missing: true beside the labels; put quotes around it if it is a text. "
 _NO_TYPES = ", for example: a domain file lists values and not types"
 _MEANINGS = {
     rf"\??|({OPEN[:4]}.*|open|unknown|todo)": OPEN,
@@ -261,13 +262,27 @@ _MEANINGS = {
 _FIELDS: dict[str, Any] = {
     "clip": False,
     "other": False,
-    "grid": None,
     "decimal": ".",
     "thousands": "",
     "format": None,
     "within": [],
+    "grid": None,
 }
 """The fields of an attribute that are keys of its entry, and what they are without one."""
+_HINTS = (
+    ("bins within", "[0-9]{3}", "A comma separates numbers: write 10000, without a separator of thousands."),
+    (
+        "labels",
+        "(-?[0-9]+)(?:-|\u2013|to|[.][.]+|:)(-?[0-9]+)",
+        r"Write whole numbers in a row as {min: \1, max: \2}.",
+    ),
+    (
+        "dates",
+        "(?!.*[0-9]{4}).+",
+        "Write {from: 2024-01-01, to: 2024-12-31, step: month}, or a list of dates.",
+    ),
+)
+"""What to write behind a key instead of a text of some form."""
 
 
 def json_schema() -> dict[str, Any]:
@@ -426,20 +441,16 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
         switch = "true" if text.lower() in ("yes", "on", "y", "true") else "false"
         marker = f', or {name}: ["{text}"] if the table writes missing values so' if key is _MISSING else ""
         return f"Write {name}: {switch}{marker}."
-    if name in ("bins", "within") and re.fullmatch("[0-9]{3}", text):
-        return "A comma separates numbers: write 10000, without a separator of thousands."
+    for names, form, said in _HINTS:
+        if name in names.split() and (found := re.fullmatch(form, text)):
+            return found.expand(said)
     if _NUMBER.fullmatch(text) and ({*types} <= {"integer", "number"} or name in ("bins", "within")):
         return f"Write it as a number without quotes: {text.lstrip('0') or '0'}."
-    span = re.fullmatch("(-?[0-9]+)(?:-|\u2013|to|[.][.]+|:)(-?[0-9]+)", text)
-    if span and name == "labels":
-        return f"Write whole numbers in a row as {{min: {span[1]}, max: {span[2]}}}."
     if (day := re.fullmatch("([0-9]{1,2})[/.-]([0-9]{1,2})[/.-]([0-9]{4})", text)) and name in ("from", "to"):
         return (
             f"Domain files write dates year first, whatever the `format` of the table: {name}: "
             f"{day[3]}-{int(day[2]):02}-{int(day[1]):02}, if {value} begins with the day."
         )
-    if text and name == "dates" and not re.search("[0-9]{4}", text):
-        return "Write {from: 2024-01-01, to: 2024-12-31, step: month}, or a list of dates."
     if text and name in ("labels", "dates"):
         return f"Write a list: {name}: [{', '.join(filter(None, re.split('[,;| ]+', value)))}]."
     if isinstance(value, Mapping) and name == "labels":
@@ -448,14 +459,10 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
         )
     if text.lower().strip("+-.") in ("inf", "infinity"):
         return "Write an end that may occur, and clip: true for numbers beyond it."
-    quoted = ""
-    if value is None and name in ("labels", "missing"):
-        quoted = (
-            "Leave null out and write missing: true beside the labels; put quotes around it if it is a text. "
-        )
     if name in ("min", "max", "step") and key == KINDS["min"][name] and _is_number(value) and value % 1:
         return "Numbers with decimals have bins, the edges of cells: bins: [1.4, 1.5, 1.6], grid: 0.01."
     example = f'"{_as_strptime(text)}"' if name == "format" and text else key.example
+    quoted = _NO_NULL if value is None and name in ("labels", "missing") else ""
     return f"{quoted}Write, for example, {{{name}: {example}}}."
 
 
@@ -484,11 +491,7 @@ def fields_of_spec(name: str, spec: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "missing": missing is not False,
         "missing_markers": () if isinstance(missing, bool) else tuple(_listed(missing)),
-        **{
-            key: spec[key]
-            for key in ("clip", "other", "grid", "decimal", "thousands", "format")
-            if key in spec
-        },
+        **{key: spec[key] for key in _FIELDS if key in spec},
         "within": tuple(map(tuple, spec.get("within", ()))),
         **_of_kind(name, kind, spec),
     }
@@ -857,7 +860,16 @@ def _check_within(attribute: Any) -> None:
         raise ValueError(f"{said} must have a number at every lower edge of the bins and none beyond them.")
 
 
-def kind_of_attribute(attribute: Any) -> dict[str, Any]:
+def spec_of(attribute: Any) -> dict[str, Any]:
+    """Return the entry of an attribute, which `fields_of_spec` reads back."""
+    spec = _kind_of_attribute(attribute)
+    if attribute.missing:
+        spec["missing"] = list(attribute.missing_markers) or True
+    written = {key: _plain(getattr(attribute, key)) for key in _FIELDS if key != "grid"}
+    return spec | {key: value for key, value in written.items() if value != _FIELDS[key]}
+
+
+def _kind_of_attribute(attribute: Any) -> dict[str, Any]:
     """Return the keys of an entry that say of which kind an attribute is."""
     if attribute.labels is not None:
         if not attribute.spellings:
