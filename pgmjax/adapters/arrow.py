@@ -17,6 +17,7 @@ from pgmjax._internal import checks, migration
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.encoding import checked_codes
 from pgmjax.data.value import places_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise, read_noise
@@ -40,6 +41,7 @@ def rows_to_arrow(
         seed: of the numbers drawn within bins; those of `sample_to` with this seed.
 
     Raises:
+        TypeError: codes are no integers.
         ValueError: an attribute is unknown, a code is out of range, or `decode` is none of these.
 
     Example:
@@ -52,9 +54,7 @@ def rows_to_arrow(
     generators = dict(zip(domain.attributes, random.generators(seed, len(domain)), strict=True))
     arrays = {}
     for name, given in columns.items():
-        codes, size = np.asarray(given), domain[name]
-        if codes.dtype.kind not in "iu" or (codes.size and not (codes.min() >= 0 and codes.max() < size)):
-            raise ValueError(f"the codes of {name!r} must be integers in 0..{size - 1}.")
+        codes = checked_codes(f"the codes of {name!r}", given, domain[name])
         arrays[name] = row_file.arrow_column(domain.attribute(name), codes, decode, generators[name])
     return arrow.table(arrays)
 

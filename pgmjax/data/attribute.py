@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data import entry
-from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, Encoded, Label, Notation, text_of
+from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, Encoded, Label, Notation, checked_codes, text_of
 from pgmjax.data.value import decimal_places
 
 OTHER = "other"
@@ -225,7 +225,6 @@ class Attribute:
         array = values if isinstance(values, np.ndarray) else np.array([*values, None], dtype=object)[:-1]
         if array.ndim != 1:
             raise ValueError(f"Attribute {self.name!r}: values must be one-dimensional, got {array.ndim}.")
-        problem = ""
         try:
             if array.dtype.kind in "biufM":
                 times = array.dtype.kind == "M"
@@ -234,9 +233,7 @@ class Attribute:
                 values = array.tolist() if array.dtype.kind in "OU" else [*array]  # of others, NumPy's own
                 encoded = self.coder.encode_objects(values)
         except TypeError as error:
-            problem = f"Attribute {self.name!r}: {error}."
-        if problem:
-            raise TypeError(problem)
+            raise TypeError(f"Attribute {self.name!r}: {error}.") from None
         problem = self.problem(encoded)
         if problem:
             raise ValueError(problem)
@@ -266,8 +263,8 @@ class Attribute:
         elif encoded.unreadable:
             what = (
                 'number (decimal: "," reads 1,5; thousands: "," reads 1,234.5; missing: ["NA"] names a mark; '
+                "35 % is none with its sign)"
             )
-            what += "35 % is none with its sign)"
             if self.time is not None:
                 what = f"date in the form {self.format or '2024-12-31'}"
             if self.time is not None and self.format is None:
@@ -283,7 +280,8 @@ class Attribute:
 
     def _what(self) -> str:
         if self.labels is not None:
-            return f"{len(self.labels)} labels {_first(self.labels)}"
+            more = f" and {len(self.labels) - 12} more" if len(self.labels) > 12 else ""
+            return f"{len(self.labels)} labels {', '.join(map(str, self.labels[:12]))}{more}"
         if self.bins is not None:
             return f"bins {self.code_names()[0]}, ..., {self.code_names()[len(self.bins) - 2]}"
         return f"codes 0..{self.size - self.missing - 1}"
@@ -375,15 +373,8 @@ class Attribute:
 
     def _codes(self, codes: Any) -> np.ndarray:
         """Return codes [rows] as an array, checked."""
-        index = np.asarray(codes)
-        if index.dtype.kind not in "iu":
-            raise TypeError(f"Codes of attribute {self.name!r} must be integers, got {index.dtype}.")
-        if index.size and not (index.min() >= 0 and index.max() < self.size):
-            raise ValueError(
-                f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}, and some do not: if "
-                "these are values, attribute.encode turns them into codes."
-            )
-        return index
+        then = ": if these are values, attribute.encode turns them into codes"
+        return checked_codes(f"Codes of attribute {self.name!r}", codes, self.size, then)
 
     def code_names(self) -> list[str]:
         """Return a name for every code, for tables and plots. The missing bucket is named `missing`.
@@ -393,9 +384,7 @@ class Attribute:
             ['[0, 20)', '[20, 65.5]', 'missing']
         """
         if self.labels is not None:
-            names = [str(label) for label in self.labels]
-            if self.other:
-                names.append(self.other_name)
+            names = [*map(str, self.labels), *([self.other_name] if self.other else [])]
         elif self.bins is not None:
             names = _names_of_cells(self, self.bins)
         else:
@@ -539,7 +528,12 @@ def _drawn(
     single = grid is not None and bool((np.rint((ends - starts) / grid) <= 1).all())
     uniform = np.zeros((len(codes), 1))
     if attribute.within or not single:
-        uniform = _uniform(rng, attribute, (len(codes), 2 if attribute.within else 1))
+        if rng is None:
+            raise ValueError(
+                f"Attribute {attribute.name!r} has cells of several values: give values() a generator of "
+                "random numbers, such as numpy.random.default_rng(0)."
+            )
+        uniform = rng.random((len(codes), 2 if attribute.within else 1))
     piece = _pieces(attribute, regular, uniform[:, 0]) if attribute.within else regular
     low, high, offset = starts[piece], ends[piece], uniform[:, -1]
     if grid is None:
@@ -565,24 +559,9 @@ def _pieces(attribute: Attribute, codes: np.ndarray, uniform: np.ndarray) -> np.
     return np.clip(piece, first[codes], first[codes + 1] - 1)
 
 
-def _uniform(rng: np.random.Generator | None, attribute: Attribute, shape: tuple[int, int]) -> np.ndarray:
-    if rng is None:
-        raise ValueError(
-            f"Attribute {attribute.name!r} has cells of several values: give values() a generator of random "
-            "numbers, such as numpy.random.default_rng(0)."
-        )
-    return rng.random(shape)
-
-
 def _with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "M":
         return np.where(missing, np.datetime64("NaT"), values)
     found = values.astype(object)
     found[missing] = None
     return found
-
-
-def _first(labels: Sequence[Any], most: int = 12) -> str:
-    """Return labels in a row, and how many there are more."""
-    more = f" and {len(labels) - most} more" if len(labels) > most else ""
-    return f"{', '.join(map(str, labels[:most]))}{more}"

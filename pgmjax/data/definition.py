@@ -257,9 +257,8 @@ def check_rows_outside(rows_outside: str | None) -> str | None:
 
 def coder_of(attribute: Attribute, rows_outside: str | None) -> Coder:
     """Return the encoder of an attribute, which clips where rows outside are clipped."""
-    if rows_outside != "clip" or attribute.clip:
-        return attribute.coder
-    return attribute.coder_with(clip=True)
+    clips = rows_outside == "clip" and not attribute.clip
+    return attribute.coder_with(clip=True) if clips else attribute.coder
 
 
 def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:

@@ -73,9 +73,9 @@ class Encoded:
     unreadable: int = 0
 
     @property
-    def is_complete(self) -> bool:
-        """True if every row has a code."""
-        return not (self.outside or self.missing or self.unreadable)
+    def lacking(self) -> int:
+        """The number of rows without a code."""
+        return self.outside + self.missing + self.unreadable
 
     def only(self, keep: np.ndarray) -> Encoded:
         """Return some of the rows, by a mask [rows]; the counts stay those of all rows."""
@@ -231,7 +231,7 @@ class Coder:
         return int(self.raw_codes([value])[0])
 
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
-        """Return the codes [values], or OUTSIDE, MISSING or UNREADABLE, of values that are read one by one."""
+        """Return the codes [values], or OUTSIDE, MISSING or UNREADABLE, of values read one by one."""
         read = [self._text(each) if isinstance(each, str) else self._read(each) for each in values]
         raw = np.array([_PLACED if isinstance(each, float) else each for each in read], np.int64)
         raw[raw == OUTSIDE] = self._other
@@ -347,7 +347,7 @@ class Coder:
 
     def _placed(self, values: np.ndarray) -> np.ndarray:
         """Return the codes, or OUTSIDE or MISSING, of numbers [n] that are codes or lie in bins."""
-        return self._into_codes(values) if self._edges is None else self.codes_of_numbers(values.astype(float))
+        return (self._into_codes if self._edges is None else self.codes_of_numbers)(values.astype(float))
 
     def _into_codes(self, values: np.ndarray) -> np.ndarray:
         """Return the codes, or OUTSIDE or MISSING, of numbers [n] that are codes themselves."""
@@ -478,6 +478,27 @@ def _float_below(number: float) -> float:
 def code_dtype(size: int) -> np.dtype:
     """Return the smallest unsigned integer type that holds the codes 0..size-1."""
     return np.dtype(np.min_scalar_type(size - 1))
+
+
+def checked_codes(said: str, codes: Any, size: int | None = None, then: str = "") -> np.ndarray:
+    """Return codes as an array of integers.
+
+    Args:
+        said: what they are, for messages.
+        codes: the codes, of any shape.
+        size: they lie in 0..size-1. Default: not checked.
+        then: what to do about others, for the message.
+
+    Raises:
+        TypeError: they are no integers.
+        ValueError: one is out of range.
+    """
+    array = np.asarray(codes)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{said} must be integers, got {array.dtype}.")
+    if size is not None and array.size and not (array.min() >= 0 and array.max() < size):
+        raise ValueError(f"{said} must lie in 0..{size - 1:,}, and some do not{then}.")
+    return array
 
 
 def _few_between(values: np.ndarray) -> bool:

@@ -26,9 +26,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
+import numpy as np
+
 from pgmjax._internal import checks
 from pgmjax._internal.checks import did_you_mean
 from pgmjax._internal.files import absent
+from pgmjax.data import fingerprint
 from pgmjax.data.definition import known_encoding
 from pgmjax.data.encoding import text_of
 from pgmjax.data.value import places_of
@@ -289,25 +292,33 @@ class TextFile:
             f'give encoding="{likely}", or save it as UTF-8.'
         )
 
-    def check_whole(self) -> None:
-        """Refuse a compressed file that is damaged: the reader of records does not look at its checksum.
+    def has_one_line_end(self) -> bool:
+        """Return whether all lines of its bytes end in LF, or all in CR LF, and quotes enclose no other.
 
         Raises:
-            ValueError: it is.
+            ValueError: there is no such file any more; or it is compressed and damaged: the reader of records
+                does not look at its checksum.
         """
-        if self.packed:
-            found = self.path.stat()
-            _check_whole(self.path, (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+        if not self.path.is_file():
+            raise ValueError(f"{self.path} cannot be read: there is no such file any more.")
+        return _has_one_line_end(self.path, fingerprint.stamp_of(self.path))
 
 
-@functools.lru_cache(maxsize=64)
-def _check_whole(path: pathlib.Path, stamp: tuple[int, ...]) -> None:
+@functools.lru_cache(maxsize=64)  # a table is read several times
+def _has_one_line_end(path: pathlib.Path, stamp: tuple[Any, ...]) -> bool:
+    pairs, feeds, returns, last = False, False, False, b" "
     try:
-        with gzip.open(path, "rb") as stream:
-            while stream.read(1 << 20):
-                pass
+        with binary(path) as stream:
+            while piece := stream.read(1 << 20):
+                data = np.frombuffer(last + piece, np.uint8)
+                cr, lf = data[:-1] == ord("\r"), data[1:] == ord("\n")
+                pairs |= bool((cr & lf).any())
+                feeds |= bool((lf & ~cr).any())
+                returns |= bool((cr & ~lf).any())
+                last = piece[-1:]
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read: it is damaged ({type(error).__name__}).") from None
+    return not (returns or last == b"\r" or (pairs and feeds))
 
 
 def _lines(text: str) -> list[str]:
