@@ -16,8 +16,20 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data import entry
-from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, Encoded, Label, Notation, checked_codes, text_of
+from pgmjax.data.encoding import (
+    EXACT,
+    MISSING,
+    OUTSIDE,
+    Coder,
+    Encoded,
+    Label,
+    Notation,
+    checked_codes,
+    steps_of,
+    text_of,
+)
 from pgmjax.data.value import decimal_places
+from pgmjax.data.withheld import held_back
 
 OTHER = "other"
 """The name of the code of all values that are no label."""
@@ -115,7 +127,7 @@ class Attribute:
         if regular != expected:
             raise ValueError(f"{said} must be {expected + bool(self.missing)}, got {self.size}.")
         self._check_missing(regular)
-        entry.check_notation(self)
+        self._check_notation()
 
     def _check_missing(self, regular: int) -> None:
         markers = self.missing_markers
@@ -124,14 +136,55 @@ class Attribute:
             object.__setattr__(self, "missing_markers", markers)
         if markers and not self.missing:
             raise ValueError(f"Attribute {self.name!r} has missing markers but no missing bucket.")
-        if self.clip and self.bins is None:
-            raise ValueError(f"Attribute {self.name!r} has no bins, so nothing to clip.")
         both = {text_of(label) for label in self.labels or ()} & {text_of(mark) for mark in markers}
         if self.labels is None and self.bins is None:
             both |= {text for text in map(text_of, markers) if text.isdecimal() and int(text) < regular}
         if both:
             both_said = f"{', '.join(sorted(both))}, which is both a value and a missing marker"
             raise ValueError(f"'missing' of attribute {self.name!r} must name no value, got {both_said}.")
+
+    def _check_notation(self) -> None:
+        """Check how values are written, and on which grid bins lie."""
+        kind = "labels" if self.labels is not None else "size" if self.bins is None else "bins"
+        if self.time is not None:
+            time = checks.choice(f"time of attribute {self.name!r}", self.time, ("day", "second"))
+            object.__setattr__(self, "time", time)
+            kind = "dates" if kind == "bins" else kind
+        for key, none in entry.FIELDS.items():
+            value = entry.plain(getattr(self, key))
+            if value != none and key not in entry.KINDS[kind] and (key != "grid" or kind != "dates"):
+                homes = ", ".join(each for each, keys in entry.KINDS.items() if key in keys)
+                raise ValueError(f"{key!r} of attribute {self.name!r} goes with {homes}, and it has {kind}.")
+            if value != none and key in entry.KINDS[kind]:
+                entry.check_key(self.name, kind, key, value)
+        if len(self.spellings) not in (0, len(self.labels or ())):
+            raise ValueError(f"Attribute {self.name!r} must have spellings for each of its labels.")
+        if self.spellings:
+            everything = [*(self.labels or ()), *itertools.chain(*self.spellings)]
+            entry.checked_labels(self.name, "labels and their spellings", everything)
+        if self.format is not None:
+            entry.check_format(f"of attribute {self.name!r}", self.format)
+        if self.decimal == self.thousands:
+            raise ValueError(f"'decimal' and 'thousands' of attribute {self.name!r} must differ.")
+        if self.bins is not None:
+            self._check_places(self.bins)
+
+    def _check_places(self, bins: tuple[float, ...]) -> None:
+        """Check that bins lie on their grid, and where values lie within them."""
+        if self.grid is not None:
+            said = f"The bins of attribute {self.name!r} must"
+            steps, off = steps_of(np.asarray(bins), self.grid)
+            if np.abs(steps).max() > EXACT:
+                raise ValueError(f"{said} have at most 2**53 steps of its grid of {self.grid:g}.")
+            if off.any():
+                raise ValueError(f"{said} lie on its grid of {self.grid:g}.")
+        if self.within:
+            said = f"'within' of attribute {self.name!r} must have"
+            starts, shares = zip(*self.within, strict=True)
+            if any(a >= b for a, b in itertools.pairwise(starts)) or min(shares) < 0 or sum(shares) <= 0:
+                raise ValueError(f"{said} increasing numbers and shares that are not all 0.")
+            if not set(bins[:-1]) <= set(starts) or starts[-1] >= bins[-1]:
+                raise ValueError(f"{said} a number at every lower edge of the bins and none beyond them.")
 
     @classmethod
     def from_spec(cls, name: str, spec: Any) -> Attribute:
@@ -225,15 +278,15 @@ class Attribute:
         array = values if isinstance(values, np.ndarray) else np.array([*values, None], dtype=object)[:-1]
         if array.ndim != 1:
             raise ValueError(f"Attribute {self.name!r}: values must be one-dimensional, got {array.ndim}.")
-        try:
+        with held_back(TypeError) as refusal:
             if array.dtype.kind in "biufM":
                 times = array.dtype.kind == "M"
                 encoded = self.coder.encode_times(array) if times else self.coder.encode_numbers(array)
             else:
                 values = array.tolist() if array.dtype.kind in "OU" else [*array]  # of others, NumPy's own
                 encoded = self.coder.encode_objects(values)
-        except TypeError as error:
-            raise TypeError(f"Attribute {self.name!r}: {error}.") from None
+        if refusal:
+            raise TypeError(f"Attribute {self.name!r}: {refusal[0]}.")
         problem = self.problem(encoded)
         if problem:
             raise ValueError(problem)

@@ -275,8 +275,13 @@ def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
                 f"The domain's {coarse.name!r} must have a place for each value in the domain with which the "
                 f"table was registered, and lacks {lacking} of its {regular}."
             )
+        if fine.other and not coarse.other:
+            raise ValueError(
+                f"{coarse.name!r} has a code for other values in the domain with which the table was "
+                "registered, so it must have one in this domain (other: true)."
+            )
         if fine.other:
-            codes = np.append(codes, _other(coarse))
+            codes = np.append(codes, coarse.size - coarse.missing - 1)
     if fine.missing:
         codes = np.append(codes, MISSING)
     if (codes == MISSING).any() and not coarse.missing:
@@ -286,15 +291,6 @@ def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
         )
     codes[codes == MISSING] = coarse.size - 1
     return codes.astype(code_dtype(coarse.size))
-
-
-def _other(coarse: Attribute) -> int:
-    if not coarse.other:
-        raise ValueError(
-            f"{coarse.name!r} has a code for other values in the domain with which the table was registered, "
-            "so it must have one in this domain (other: true)."
-        )
-    return coarse.size - coarse.missing - 1
 
 
 def _merged_bins(fine: Attribute, coarse: Attribute) -> np.ndarray:

@@ -198,7 +198,7 @@ class Coder:
         self._clip, self._notation = clip, notation
         self._edges = None if bins is None else np.asarray(bins, dtype=np.float64)
         if self._edges is not None and notation.grid is not None:  # counted in steps, as the values are
-            self._edges = _steps(self._edges, notation.grid)[0]
+            self._edges = steps_of(self._edges, notation.grid)[0]
         self._other = self._regular - 1 if other else OUTSIDE
         self._by_key: dict[str, int] = {}
         self._by_text: dict[str, int] = {}
@@ -370,7 +370,7 @@ class Coder:
         edges, given, grid = self._edges, values, self._notation.grid
         assert edges is not None
         if grid is not None:
-            steps, off = _steps(values, grid)
+            steps, off = steps_of(values, grid)
             values = np.where(off, np.nan, steps) if not self._clip else steps
         if self._clip:
             values = np.clip(values, edges[0], edges[-1])
@@ -460,7 +460,7 @@ class Coder:
         return MISSING if number != number else self._number(number)
 
 
-def _steps(values: np.ndarray, grid: float) -> tuple[np.ndarray, np.ndarray]:
+def steps_of(values: np.ndarray, grid: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the nearest steps of a grid, float64 [n], and whether a value lies off it [n]."""
     with np.errstate(invalid="ignore", over="ignore"):
         scaled = values / grid

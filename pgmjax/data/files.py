@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax._internal import checks, private_files
 from pgmjax._internal.files import mapped
-from pgmjax.data import fingerprint, withheld
+from pgmjax.data import fingerprint
 from pgmjax.data.arrow import check_type, encode_array
 from pgmjax.data.bounding import UnitRecords, check_type_of_unit, units_of
 from pgmjax.data.definition import TableDefinition, coder_of
@@ -50,6 +50,7 @@ from pgmjax.data.text_file import (
     without_lines,
 )
 from pgmjax.data.value import sql_key_of_text
+from pgmjax.data.withheld import NOT_UTF8, held_back, place_and_reason
 
 _Result = TypeVar("_Result")
 
@@ -422,11 +423,11 @@ def _types(file: pathlib.Path) -> dict[str, Any]:
     """
     duckdb = checks.optional("duckdb", extra="tables")
     parquet = checks.optional("pyarrow.parquet", extra="tables")
-    parts, read = fingerprint.parts_of(file), None
-    with contextlib.suppress(duckdb.Error), _connect() as connection:
+    parts = fingerprint.parts_of(file)
+    with held_back(duckdb.Error) as failure, _connect() as connection:
         relation = connection.sql(f"SELECT * FROM read_parquet({_files(file)}, {_PARQUET}) LIMIT 0")
         read = (getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table)().schema
-    if read is None:
+    if failure:
         raise ValueError(f"{file} cannot be read as Parquet.")
     types = {name: read.field(name).type for name in read.names}
     schemas = [parquet.read_schema(part) for part in parts]
@@ -485,23 +486,18 @@ def _stream(query: str, path: str, ordered: bool, above: int = 0) -> Iterator[An
     """
     duckdb = checks.optional("duckdb", extra="tables")
     pa = checks.optional("pyarrow", extra="tables")
-    failure, begun, short = None, False, False
-    with _connect(ordered) as connection:
-        try:
-            # a relation is streamed; the result of execute() would be read into memory first
-            relation = connection.sql(query)
-            reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            for batch in reader(BATCH_ROWS):
-                begun = True
-                yield batch
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
-            failure = str(error)
-            short = not begun and re.search("out of memory", failure, re.IGNORECASE) is not None
-    if short:
+    begun = False
+    with _connect(ordered) as connection, held_back(duckdb.Error, pa.ArrowException, OSError) as failure:
+        # a relation is streamed; the result of execute() would be read into memory first
+        relation = connection.sql(query)
+        reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+        for batch in reader(BATCH_ROWS):
+            begun = True
+            yield batch
+    if failure and not begun and re.search("out of memory", failure[0], re.IGNORECASE):
         raise MemoryError(f"{path} cannot be read: the names of its units need more than {_MEMORY_LIMIT}.")
-    if failure is not None:
-        # raised here so that the reader's message, which may quote a record, is not in the exception context
-        raise _unreadable(path, failure, above)
+    if failure:
+        raise _unreadable(path, failure[0], above)
 
 
 def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[Any]:
@@ -512,20 +508,18 @@ def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[Any
     """
     pa = checks.optional("pyarrow", extra="tables")
     parquet = checks.optional("pyarrow.parquet", extra="tables")
-    readable = False
-    with contextlib.suppress(pa.ArrowException, OSError):
+    with held_back(pa.ArrowException, OSError) as failure:
         for part in fingerprint.parts_of(file):
             for batch in parquet.ParquetFile(part).iter_batches(BATCH_ROWS, columns=list(columns)):
                 yield batch.select(list(columns))
-        readable = True
-    if not readable:
+    if failure:
         raise ValueError(f"{file} cannot be read.")
 
 
 def _unreadable(path: str, failure: str, above: int) -> ValueError:
     """Return the error of a file with the reader's reason and line, but nothing that the reader quotes."""
-    place, reason = withheld.place_and_reason(failure, above)
-    if reason == withheld.NOT_UTF8:
+    place, reason = place_and_reason(failure, above)
+    if reason == NOT_UTF8:
         return TextFile(pathlib.Path(path), "").not_utf8(place)
     return ValueError(f"{path} cannot be read{place}{f': {reason}' if reason else ''}.")
 

@@ -35,6 +35,7 @@ from pgmjax.data import fingerprint
 from pgmjax.data.definition import known_encoding
 from pgmjax.data.encoding import text_of
 from pgmjax.data.value import places_of
+from pgmjax.data.withheld import held_back
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 EXCEL = ".xlsx"
@@ -85,6 +86,16 @@ _SAVED = {
     ".db .sqlite .mdb .accdb .sql": "export the table as CSV in UTF-8",
 }
 """How tables of other kinds become one that can be read."""
+_UNREADABLE_SHEETS = (
+    OSError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    SyntaxError,
+    zipfile.BadZipFile,
+)
+"""The errors of openpyxl for files that are none of Excel, or damaged ones."""
 _OWN = {EXCEL: "an Excel file", ".parquet": "Parquet", ".npy": "a .npy file"}
 
 
@@ -211,20 +222,17 @@ class TextFile:
         if self.kind == EXCEL:
             yield from _rows_of_sheet(self.path)
             return
-        failed = False
-        try:
-            with (
-                binary(self.path) as stream,
-                io.TextIOWrapper(stream, self.encoding or "utf-8-sig", errors, newline="") as text,
-            ):
-                yield from iter(lambda: text.read(_PIECE), "")
-        except UnicodeError:
-            failed = True
-        if failed and self.encoding is None:
+        with (
+            held_back(UnicodeError) as failure,
+            binary(self.path) as stream,
+            io.TextIOWrapper(stream, self.encoding or "utf-8-sig", errors, newline="") as text,
+        ):
+            yield from iter(lambda: text.read(_PIECE), "")
+        if failure and self.encoding is None:
             with binary(self.path) as stream:
                 bad = (k for k, line in enumerate(stream, 1) if "\ufffd" in line.decode("utf-8", "replace"))
                 raise self.not_utf8(f", line {next(bad)}")
-        if failed:  # raised here, as the message of the decoder quotes the bytes
+        if failure:
             raise ValueError(
                 f"{self.path} holds bytes that are not {self.encoding} text: leave the encoding out, and it "
                 "is found, or said which it looks like."
@@ -239,19 +247,16 @@ class TextFile:
         Raises:
             ValueError: the file cannot be read, or its first line is no such text.
         """
-        found: list[str] | None = None
         with contextlib.suppress(OSError, EOFError, zlib.error):
-            found = self._first_lines()
-        if found is None:
-            packed = "gzip-compressed " * self.packed
-            rename = " If it is plain text, leave .gz out of its name." * self.packed
-            with open(self.path, "rb") as file:
-                if self.packed and file.read(2) == b"\x1f\x8b":
-                    raise ValueError(
-                        f"{self.path} cannot be read: it is damaged or ends too early. Copy it again."
-                    )
-            raise ValueError(f"{self.path} cannot be read: is it a {packed}text?{rename}")
-        return found
+            return self._first_lines()
+        packed = "gzip-compressed " * self.packed
+        rename = " If it is plain text, leave .gz out of its name." * self.packed
+        with open(self.path, "rb") as file:
+            if self.packed and file.read(2) == b"\x1f\x8b":
+                raise ValueError(
+                    f"{self.path} cannot be read: it is damaged or ends too early. Copy it again."
+                )
+        raise ValueError(f"{self.path} cannot be read: is it a {packed}text?{rename}")
 
     def _first_lines(self) -> list[str]:
         if self.kind == EXCEL or self.encoding in _MARKED:
@@ -367,10 +372,9 @@ def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
         openpyxl = checks.optional("openpyxl", extra="excel")
     except ImportError as error:
         raise ImportError(f"{error}, or save the sheet as CSV (UTF-8) and name that file.") from None
-    failed = False
-    try:
+    with held_back(*_UNREADABLE_SHEETS) as failure:
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        try:
+        with contextlib.closing(book):
             sheet, *others = book.worksheets
             if others:
                 _tell_of_sheets(file.name, 1 + len(others), sheet.title)
@@ -389,11 +393,7 @@ def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
                     )
                     empty = 0
                     yield line.getvalue()
-        finally:
-            book.close()
-    except (OSError, LookupError, TypeError, ValueError, AttributeError, SyntaxError, zipfile.BadZipFile):
-        failed = True
-    if failed:
+    if failure:
         raise ValueError(f"{file} cannot be read as an Excel file: save the sheet as CSV (UTF-8) instead.")
 
 

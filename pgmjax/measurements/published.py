@@ -20,7 +20,7 @@ from pgmjax.data.attribute import Attribute, Code
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
-from pgmjax.data.withheld import NOT_UTF8, place_and_reason
+from pgmjax.data.withheld import NOT_UTF8, held_back, place_and_reason
 from pgmjax.measurements.inputs import KEY, Input, are_secure, from_list, with_inputs
 from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, read_noise
@@ -350,7 +350,7 @@ def _read(path: pathlib.Path) -> Any:
         named = f"{path} is a folder: name a file in it" if path.is_dir() else f"There is no file {path}"
         raise FileNotFoundError(f"{named}, .csv or .parquet.")
     arrow = checks.optional("pyarrow", extra="tables")
-    try:
+    with held_back(arrow.ArrowException, OSError, UnicodeDecodeError) as failure:
         if path.suffix.lower() == ".parquet":
             return checks.optional("pyarrow.parquet", extra="tables").read_table(path)
         if path.suffix.lower() == ".csv":
@@ -362,12 +362,8 @@ def _read(path: pathlib.Path) -> Any:
                 names = csv.open_csv(file, in_order).schema.names
             kinds = csv.ConvertOptions(column_types=dict.fromkeys(names, arrow.string()))
             return csv.read_csv(path, in_order, convert_options=kinds)
-        failure = ""
-    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        failure = "invalid UTF8 data" if isinstance(error, UnicodeDecodeError) else str(error)
     if failure:
-        # the file may be a table of records, and the reader quotes one; so it is not in the context either
-        place, reason = place_and_reason(failure)
+        place, reason = place_and_reason(failure[0])
         reason += ". Save it as UTF-8" * (reason == NOT_UTF8)
         raise ValueError(f"{path} cannot be read{place}{f': {reason}' if reason else ''}.")
     raise ValueError(

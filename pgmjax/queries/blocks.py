@@ -150,10 +150,11 @@ class AttributeQuery(Named):
         return self.kind if arguments is None else {self.kind: arguments}
 
     def _check(self, size: int, attribute: str) -> None:
-        pass
+        """Refuse a size that does not fit, see `check`; most blocks fit any."""
 
     @abc.abstractmethod
-    def _matrix(self, size: int) -> np.ndarray: ...
+    def _matrix(self, size: int) -> np.ndarray:
+        """Return the matrix [rows, size] of a size that fits."""
 
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return contract(self._matrix(table.shape[axis]), table, axis, xp)
@@ -792,10 +793,8 @@ def _numbers(values: Any, name: str, dimensions: int) -> FrozenArray:
     """Freeze numbers; floats that are all whole numbers below 2**53 become integers and stay exact."""
     frozen = FrozenArray(values, name, dimensions)
     array = frozen.array
-    whole = array == np.round(array) if array.dtype == np.float64 else array.dtype == bool
-    if np.all(whole) and np.abs(array).max() < _LARGEST_EXACT:
-        return FrozenArray(array.astype(np.int64), name, dimensions)
-    return frozen
+    exact = (array == np.round(array)).all() and np.abs(array).max() < _LARGEST_EXACT
+    return FrozenArray(array.astype(np.int64), name, dimensions) if exact else frozen
 
 
 def _check_length(array: FrozenArray, axis: int, size: int, attribute: str, kind: str) -> None:
