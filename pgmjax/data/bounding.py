@@ -62,9 +62,7 @@ class LeftOut:
 
     def add(self, places: np.ndarray) -> None:
         """Add the numbers of records [n], none of them twice."""
-        if not len(places):
-            return
-        needed = (int(places.max()) >> 3) + 1
+        needed = (int(places.max(initial=0)) >> 3) + 1
         if needed > len(self._bits):
             self._bits = np.append(self._bits, np.zeros(max(needed, len(self._bits)), np.uint8))
         np.bitwise_or.at(self._bits, places >> 3, np.uint8(1) << (places & 7).astype(np.uint8))

@@ -263,9 +263,9 @@ class FileSource(StoredSource):
         if isinstance(held, FileSource):
             held.check_types()
         if self.encoding not in (None, getattr(held, "encoding", None)):
-            told = "UTF-8" if definition.encoding is None else definition.encoding
             raise ValueError(
-                f"This table was registered as {told} text: leave encoding (--encoding) out, or give that."
+                f"This table was registered as {definition.encoding or 'UTF-8'} text: leave encoding "
+                "(--encoding) out, or give that."
             )
         return RecodedSource(held, tables, weighted=self.weight_bound is not None)
 

@@ -233,9 +233,9 @@ class Population:
         if self.caps_weights:
             yield f"A weight above {self.max_weight:,} counts as {self.max_weight:,}, one below 0 as 0."
         if not self.is_whole:
-            told = "" if self.left_out else ", and nothing here tells whether they are"
+            unknown = "" if self.left_out else ", and nothing here tells whether they are"
             yield (
-                f"So counts may be smaller than those of the whole table{told}. Shares are shares of the "
+                f"So counts may be smaller than those of the whole table{unknown}. Shares are shares of the "
                 "records that count."
             )
         yield from self.of_left_out()

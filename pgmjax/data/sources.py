@@ -224,9 +224,9 @@ class ScanTally:
         able = ['"clip"'] * clip + ['"missing"'] * missing + ['"drop"'] * (not every)
         wrong = "the domain or the table" if where else "the column of weights"
         ways = " or ".join([*filter(None, [", ".join(able[:-1])]), *able[-1:]])
-        told = f", or say what happens to such records: rows_outside {ways}" if able else ""
+        choice = f", or say what happens to such records: rows_outside {ways}" if able else ""
         alone = "; it is for whole numbers beyond the bound, not for fractions" if clip and not where else ""
-        return f"Correct {wrong}{told}{alone}."
+        return f"Correct {wrong}{choice}{alone}."
 
     def check(self, rows_outside: str | None = None, may_be_empty: bool = False) -> None:
         """Raise if there is no record, or one that is not valid; all problems in one message.
@@ -300,11 +300,6 @@ class DerivedSource(Source):
     def reading(self) -> dict[str, Any]:
         """The files of the source and how they are read."""
         return self._source.reading
-
-    @property
-    def population(self) -> Population:
-        """The population of the source."""
-        return self._source.population
 
 
 class RecodedSource(DerivedSource):

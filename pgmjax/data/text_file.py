@@ -245,7 +245,7 @@ class TextFile:
         part of the names.
 
         Raises:
-            ValueError: the file cannot be read, or its first line is no such text.
+            ValueError: the file cannot be read.
         """
         with contextlib.suppress(OSError, EOFError, zlib.error):
             return self._first_lines()
@@ -269,18 +269,9 @@ class TextFile:
             raise ValueError(f"{self.path} cannot be read: its first line is longer than 2 MB.")
         if self.encoding is None:
             return _lines(data.decode("utf-8-sig", "replace"))
-        found: list[str] = []
-        for line in itertools.islice(re.finditer(_line_of_bytes(self.encoding), data), FIRST_LINES):
-            try:  # a character may hold the byte of a line's end, which then ends the line amid it
-                text = line[0].decode(self.encoding, "ignore")
-            except ValueError:
-                if not found:
-                    break
-                continue
-            found += _lines(text)
-        if data and not found:
-            raise ValueError(f"{self.path} cannot be read: its first line is no {self.encoding} text.")
-        return found
+        # a character may hold the byte of a line's end, which then ends the line amid it
+        lines = itertools.islice(re.finditer(_line_of_bytes(self.encoding), data), FIRST_LINES)
+        return [part for line in lines for part in _lines(line[0].decode(self.encoding, "ignore"))]
 
     def not_utf8(self, place: str) -> ValueError:
         """Return the error of a file that is not UTF-8 text, with the encoding that it probably has."""

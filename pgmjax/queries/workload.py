@@ -207,10 +207,7 @@ class Workload(Named):
         if not isinstance(content, list):
             got = shown(content)
             raise ValueError(f"{path} must hold a JSON list of entries, such as {_EXAMPLE}, got {got}.")
-        try:
-            return cls(content)
-        except RecursionError:
-            raise ValueError(f"{path} is damaged: it is nested too deep.") from None
+        return cls(content)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
