@@ -174,10 +174,12 @@ class Population:
         """Return the population with the cells of a domain, by name, and those that its entries merge."""
         own = self.of_table(domain, None).merged
         cells = dict.fromkeys((*self.merged, *own))
+        attributes = {cell.attribute for cell in cells} & {*domain}
+        names = {name: domain.attribute(name).code_names() for name in attributes}
         named = [
-            dataclasses.replace(cell, cell=_name(domain.attribute(cell.attribute), cell.code))
+            dataclasses.replace(cell, cell="" if cell.code is None else names[cell.attribute][cell.code])
             for cell in cells
-            if cell.attribute in domain
+            if cell.attribute in names
         ]
         return dataclasses.replace(self, merged=tuple(dict.fromkeys(named)))
 
@@ -345,10 +347,6 @@ def _merged(attribute: Attribute, rows_outside: str | None, coded: bool) -> Iter
     for code, others in enumerate(() if coded else attribute.spellings):
         if others:
             yield MergedCell(name, code, "other spellings")
-
-
-def _name(attribute: Attribute, code: int | None) -> str:
-    return "" if code is None else attribute.code_names()[code]
 
 
 def sentences_of(population: Population | None) -> list[str]:

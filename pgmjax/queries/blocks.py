@@ -160,7 +160,8 @@ class AttributeQuery(Named):
         return contract(self._matrix(table.shape[axis]), table, axis, xp)
 
     def _arguments(self) -> Any:
-        return None
+        """Return what stands behind the name in a workload file; None if nothing does."""
+        return next((as_written(getattr(self, field.name)) for field in dataclasses.fields(self)), None)
 
 
 def code_or_value(name: str, given: Any) -> Value:
@@ -180,9 +181,13 @@ def code_or_value(name: str, given: Any) -> Value:
     return int(value) if value == int(value) else value
 
 
-def as_written(code: Value) -> Any:
-    """Return a code or value as a file has it; the inverse of `code_or_value`."""
-    return {"code": int(code)} if isinstance(code, Code) else code
+def as_written(given: Any) -> Any:
+    """Return codes, values and numbers as a file has them, in lists where there are several."""
+    if isinstance(given, tuple):
+        return [as_written(each) for each in given]
+    if isinstance(given, FrozenArray):
+        return given.array.tolist()
+    return {"code": int(given)} if isinstance(given, Code) else given
 
 
 def contract(matrix: np.ndarray, table: Any, axis: int, xp: Any) -> Any:
@@ -397,9 +402,6 @@ class Subset(Indicators):
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return xp.sum(xp.take(table, np.array(self.codes), axis=axis), axis=axis, keepdims=True)
 
-    def _arguments(self) -> Any:
-        return [as_written(code) for code in self.codes]
-
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Point(Subset):
@@ -479,9 +481,6 @@ class Ranges(Indicators):
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return _apply_ranges(np.array(self.bounds), table, axis, xp)
 
-    def _arguments(self) -> Any:
-        return [[as_written(end) for end in pair] for pair in self.bounds]
-
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Range(Ranges):
@@ -501,7 +500,7 @@ class Range(Ranges):
         return xp.sum(_cut(table, axis, low, high + 1), axis=axis, keepdims=True)
 
     def _arguments(self) -> Any:
-        return [as_written(end) for end in self.bounds[0]]
+        return as_written(self.bounds[0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -599,9 +598,6 @@ class Merge(Grouping):
             result = result.at[xp.asarray(self.groups.array)].add(first)
         return xp.moveaxis(result, 0, axis)
 
-    def _arguments(self) -> Any:
-        return self.groups.array.tolist()
-
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Moments(AttributeQuery):
@@ -672,7 +668,7 @@ class Moments(AttributeQuery):
     def _arguments(self) -> Any:
         if self.values is None:
             return self.order
-        return {"order": self.order, "values": self.values.array.tolist()}
+        return {"order": self.order, "values": as_written(self.values)}
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -690,7 +686,7 @@ class Mean(Moments):
         super().__init__(1, values)
 
     def _arguments(self) -> Any:
-        return None if self.values is None else self.values.array.tolist()
+        return as_written(self.values)
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -720,9 +716,6 @@ class Matrix(AttributeQuery):
 
     def _matrix(self, size: int) -> np.ndarray:
         return self.entries.array
-
-    def _arguments(self) -> Any:
-        return self.entries.array.tolist()
 
 
 def _quantities(attribute: Attribute) -> list[float] | None:
