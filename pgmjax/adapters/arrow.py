@@ -17,6 +17,8 @@ from pgmjax._internal import checks, migration
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.encoding import checked_codes
+from pgmjax.data.text_file import positions_of
 from pgmjax.data.value import places_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise, read_noise
@@ -40,6 +42,7 @@ def rows_to_arrow(
         seed: of the numbers drawn within bins; those of `sample_to` with this seed.
 
     Raises:
+        TypeError: codes are no integers.
         ValueError: an attribute is unknown, a code is out of range, or `decode` is none of these.
 
     Example:
@@ -52,9 +55,7 @@ def rows_to_arrow(
     generators = dict(zip(domain.attributes, random.generators(seed, len(domain)), strict=True))
     arrays = {}
     for name, given in columns.items():
-        codes, size = np.asarray(given), domain[name]
-        if codes.dtype.kind not in "iu" or (codes.size and not (codes.min() >= 0 and codes.max() < size)):
-            raise ValueError(f"the codes of {name!r} must be integers in 0..{size - 1}.")
+        codes = checked_codes(f"the codes of {name!r}", given, domain[name])
         arrays[name] = row_file.arrow_column(domain.attribute(name), codes, decode, generators[name])
     return arrow.table(arrays)
 
@@ -82,21 +83,17 @@ def rows_from_arrow(table: Any, domain: Domain) -> dict[str, np.ndarray]:
     """
     domain = as_domain(domain, "rows_from_arrow(table, domain)", table)
     frame = _table(table)
+    names = [name for name in domain if places_of(name, frame.column_names)]
+    if not names:
+        raise ValueError("the table has no column of the domain: columns are found by their names.")
     found = {}
-    for name in domain:
-        places = places_of(name, frame.column_names)
-        if not places:
-            continue
-        if len(places) > 1:
-            raise ValueError(f"the table has {len(places)} columns named {name!r}, not one.")
+    for name, place in positions_of("The table", names, frame.column_names).items():
         attribute = domain.attribute(name)
-        encoded = source_arrow.encode_column(frame, places[0], attribute.coder)
+        encoded = source_arrow.encode_column(frame, place, attribute.coder)
         problem = attribute.problem(encoded)
         if problem:
             raise ValueError(problem)
         found[name] = encoded.codes
-    if not found:
-        raise ValueError("the table has no column of the domain: columns are found by their names.")
     return found
 
 
@@ -186,8 +183,7 @@ def _measurement(part: Any, query: Any) -> LinearMeasurement:
 def _distribution(part: Any, noise: str) -> DiscreteNoise | None:
     """The noise distribution of a measurement, or None unless its scale alone determines it."""
     scale = part.column("scale")[0].as_py() if "scale" in part.column_names else None
-    only_scale = noise in CONTINUOUS  # the columns hold no other parameter
-    return None if scale is None or not only_scale else read_noise(noise, {"scale": scale})
+    return None if scale is None or noise not in CONTINUOUS else read_noise(noise, {"scale": scale})
 
 
 def _table(table: Any) -> Any:

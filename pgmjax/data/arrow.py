@@ -69,18 +69,12 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
     if storage in ("nothing", ""):
         return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
     array = _plain(pa, array)
-    if storage == "text":
-        if pa.types.is_dictionary(array.type):
-            return _encode_dictionary(coder, array)
-        numbers = _as_numbers(coder, array) if coder.marks_of_bins is not None else None
-        return _encode_dictionary(coder, array.dictionary_encode()) if numbers is None else numbers
     if storage == "date":
         return coder.encode_times(array.to_numpy(zero_copy_only=False))
-    if pa.types.is_decimal(array.type):
-        return _encode_dictionary(coder, array.dictionary_encode())
-    if not array.null_count:
-        return coder.encode_numbers(array.to_numpy(zero_copy_only=False))
-    null = array.is_null().to_numpy(zero_copy_only=False)
+    if storage == "text" or pa.types.is_decimal(array.type):
+        numbers = _as_numbers(coder, array) if _is_text(pa.types, array.type) else None
+        return _encode_distinct(coder, _coded(pa, array)) if numbers is None else numbers
+    null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     filled = array.fill_null(pa.scalar(0).cast(array.type))
     return coder.encode_numbers(filled.to_numpy(zero_copy_only=False), null)
 
@@ -106,6 +100,11 @@ def _plain(pa: Any, array: Any) -> Any:
     if pa.types.is_decimal(dtype) and dtype.bit_width < 128:  # which Arrow cannot dictionary-encode
         return array.cast(pa.decimal128(dtype.precision, dtype.scale))
     return array.cast(pa.date32()) if pa.types.is_date(dtype) else array
+
+
+def _coded(pa: Any, array: Any) -> Any:
+    """Return a plain array [rows] by its distinct values."""
+    return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
 
 
 def _is_text(types: Any, dtype: Any) -> bool:
@@ -145,8 +144,7 @@ def keys_of_array(array: Any) -> Any:
     pa = checks.optional("pyarrow", extra="tables")
     if pa.types.is_integer(array.type):
         return array.cast(pa.large_string())
-    plain = _plain(pa, array)
-    coded = plain if pa.types.is_dictionary(plain.type) else plain.dictionary_encode()
+    coded = _coded(pa, _plain(pa, array))
     distinct = coded.dictionary
     if storage_of(distinct.type) == "date":
         keys = keys_of_moments(distinct.to_numpy(zero_copy_only=False))
@@ -158,11 +156,13 @@ def keys_of_array(array: Any) -> Any:
 
 
 def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
-    """Encode texts in one step if each is a number or missing. Returns None otherwise."""
+    """Encode texts in one step if they go into bins and each is a number or missing; None otherwise."""
     pa = checks.optional("pyarrow", extra="tables")
     compute = checks.optional("pyarrow.compute", extra="tables")
+    if coder.marks_of_bins is None:
+        return None
     trimmed = compute.utf8_trim_whitespace(texts)
-    marks = pa.array(["", *(coder.marks_of_bins or ())], type=trimmed.type)
+    marks = pa.array(["", *coder.marks_of_bins], type=trimmed.type)
     try:
         numbers = compute.if_else(compute.is_in(trimmed, marks), None, trimmed).cast(pa.float64())
     except pa.ArrowInvalid:
@@ -172,7 +172,7 @@ def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
     return encode_array(coder, numbers)
 
 
-def _encode_dictionary(coder: Coder, array: Any) -> Encoded:
+def _encode_distinct(coder: Coder, array: Any) -> Encoded:
     # only the distinct values are encoded one by one; unused ones may be outside the domain
     table = np.append(coder.raw_codes(array.dictionary.to_pylist()), MISSING)
     return coder.finish(table[array.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)])
@@ -197,8 +197,14 @@ def as_frame(frame: Any) -> Any:
 
 
 _CAST = "cast them to numbers, dates or text"
-_FRAME_OF_PATH = "read the file first, by pandas.read_csv(path), or take Dataset.read(path, domain)"
 _FRAME = "make one, such as by pandas.DataFrame(records), or collect a lazy one"
+_FRAME_OF = {
+    "str": "read the file first, by pandas.read_csv(path), or take Dataset.read(path, domain)",
+    "Series": "if it has counts of records, as by groupby(...).size(), write frame = "
+    "series.rename('n').reset_index(), and give it with weights='n' and max_weight, the most records of one "
+    "row; else write series.to_frame()",
+}
+"""How to make a frame of an object of another type."""
 
 
 def column_names(frame: Any) -> list[Any]:
@@ -212,17 +218,11 @@ def column_names(frame: Any) -> list[Any]:
     if isinstance(frame, RawColumns):
         return list(frame)
     names = getattr(frame, "schema" if library == "pyarrow" else "columns", None) if known else None
-    if names is None and type(frame).__name__ == "Series":
-        raise TypeError(
-            "The frame must be a pandas or polars DataFrame or an Arrow table, got Series. If it has counts "
-            "of records, as by groupby(...).size(), write frame = series.rename('n').reset_index(), and "
-            "give it with weights='n' and max_weight, the most records of one row; else write "
-            "series.to_frame()."
-        )
     if names is None:
+        kind = type(frame).__name__
         raise TypeError(
             "The frame must be a pandas or polars DataFrame or an Arrow table, got "
-            f"{type(frame).__name__}: {_FRAME_OF_PATH if isinstance(frame, str) else _FRAME}."
+            f"{kind}: {_FRAME_OF.get(kind, _FRAME)}."
         )
     if getattr(names, "nlevels", 1) > 1:
         raise ValueError(

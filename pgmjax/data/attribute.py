@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,20 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data import entry
-from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, Encoded, Label, Notation, text_of
+from pgmjax.data.encoding import (
+    EXACT,
+    MISSING,
+    OUTSIDE,
+    Coder,
+    Encoded,
+    Label,
+    Notation,
+    checked_codes,
+    steps_of,
+    text_of,
+)
 from pgmjax.data.value import decimal_places
+from pgmjax.data.withheld import held_back
 
 OTHER = "other"
 """The name of the code of all values that are no label."""
@@ -115,7 +127,7 @@ class Attribute:
         if regular != expected:
             raise ValueError(f"{said} must be {expected + bool(self.missing)}, got {self.size}.")
         self._check_missing(regular)
-        entry.check_notation(self)
+        self._check_notation()
 
     def _check_missing(self, regular: int) -> None:
         markers = self.missing_markers
@@ -124,14 +136,55 @@ class Attribute:
             object.__setattr__(self, "missing_markers", markers)
         if markers and not self.missing:
             raise ValueError(f"Attribute {self.name!r} has missing markers but no missing bucket.")
-        if self.clip and self.bins is None:
-            raise ValueError(f"Attribute {self.name!r} has no bins, so nothing to clip.")
         both = {text_of(label) for label in self.labels or ()} & {text_of(mark) for mark in markers}
         if self.labels is None and self.bins is None:
             both |= {text for text in map(text_of, markers) if text.isdecimal() and int(text) < regular}
         if both:
             both_said = f"{', '.join(sorted(both))}, which is both a value and a missing marker"
             raise ValueError(f"'missing' of attribute {self.name!r} must name no value, got {both_said}.")
+
+    def _check_notation(self) -> None:
+        """Check how values are written, and on which grid bins lie."""
+        kind = "labels" if self.labels is not None else "size" if self.bins is None else "bins"
+        if self.time is not None:
+            time = checks.choice(f"time of attribute {self.name!r}", self.time, ("day", "second"))
+            object.__setattr__(self, "time", time)
+            kind = "dates" if kind == "bins" else kind
+        for key, none in entry.FIELDS.items():
+            value = entry.plain(getattr(self, key))
+            if value != none and key not in entry.KINDS[kind] and (key != "grid" or kind != "dates"):
+                homes = ", ".join(each for each, keys in entry.KINDS.items() if key in keys)
+                raise ValueError(f"{key!r} of attribute {self.name!r} goes with {homes}, and it has {kind}.")
+            if value != none and key in entry.KINDS[kind]:
+                entry.check_key(self.name, kind, key, value)
+        if len(self.spellings) not in (0, len(self.labels or ())):
+            raise ValueError(f"Attribute {self.name!r} must have spellings for each of its labels.")
+        if self.spellings:
+            everything = [*(self.labels or ()), *itertools.chain(*self.spellings)]
+            entry.checked_labels(self.name, "labels and their spellings", everything)
+        if self.format is not None:
+            entry.check_format(f"of attribute {self.name!r}", self.format)
+        if self.decimal == self.thousands:
+            raise ValueError(f"'decimal' and 'thousands' of attribute {self.name!r} must differ.")
+        if self.bins is not None:
+            self._check_places(self.bins)
+
+    def _check_places(self, bins: tuple[float, ...]) -> None:
+        """Check that bins lie on their grid, and where values lie within them."""
+        if self.grid is not None:
+            said = f"The bins of attribute {self.name!r} must"
+            steps, off = steps_of(np.asarray(bins), self.grid)
+            if np.abs(steps).max() > EXACT:
+                raise ValueError(f"{said} have at most 2**53 steps of its grid of {self.grid:g}.")
+            if off.any():
+                raise ValueError(f"{said} lie on its grid of {self.grid:g}.")
+        if self.within:
+            said = f"'within' of attribute {self.name!r} must have"
+            starts, shares = zip(*self.within, strict=True)
+            if any(a >= b for a, b in itertools.pairwise(starts)) or min(shares) < 0 or sum(shares) <= 0:
+                raise ValueError(f"{said} increasing numbers and shares that are not all 0.")
+            if not set(bins[:-1]) <= set(starts) or starts[-1] >= bins[-1]:
+                raise ValueError(f"{said} a number at every lower edge of the bins and none beyond them.")
 
     @classmethod
     def from_spec(cls, name: str, spec: Any) -> Attribute:
@@ -164,18 +217,7 @@ class Attribute:
 
     def to_spec(self) -> dict[str, Any]:
         """Return the mapping of a domain file that `from_spec` reads back."""
-        spec = entry.kind_of_attribute(self)
-        if self.missing:
-            spec["missing"] = list(self.missing_markers) or True
-        for name in ("clip", "other"):
-            spec.update({name: True} if getattr(self, name) else {})
-        if self.decimal != ".":
-            spec["decimal"] = self.decimal
-        for name in ("thousands", "format"):
-            spec.update({name: getattr(self, name)} if getattr(self, name) else {})
-        if self.within:
-            spec["within"] = [list(pair) for pair in self.within]
-        return spec
+        return entry.spec_of(self)
 
     @property
     def other_name(self) -> str:
@@ -236,18 +278,15 @@ class Attribute:
         array = values if isinstance(values, np.ndarray) else np.array([*values, None], dtype=object)[:-1]
         if array.ndim != 1:
             raise ValueError(f"Attribute {self.name!r}: values must be one-dimensional, got {array.ndim}.")
-        problem = ""
-        try:
+        with held_back(TypeError) as refusal:
             if array.dtype.kind in "biufM":
                 times = array.dtype.kind == "M"
                 encoded = self.coder.encode_times(array) if times else self.coder.encode_numbers(array)
             else:
                 values = array.tolist() if array.dtype.kind in "OU" else [*array]  # of others, NumPy's own
                 encoded = self.coder.encode_objects(values)
-        except TypeError as error:
-            problem = f"Attribute {self.name!r}: {error}."
-        if problem:
-            raise TypeError(problem)
+        if refusal:
+            raise TypeError(f"Attribute {self.name!r}: {refusal[0]}.")
         problem = self.problem(encoded)
         if problem:
             raise ValueError(problem)
@@ -277,8 +316,8 @@ class Attribute:
         elif encoded.unreadable:
             what = (
                 'number (decimal: "," reads 1,5; thousands: "," reads 1,234.5; missing: ["NA"] names a mark; '
+                "35 % is none with its sign)"
             )
-            what += "35 % is none with its sign)"
             if self.time is not None:
                 what = f"date in the form {self.format or '2024-12-31'}"
             if self.time is not None and self.format is None:
@@ -294,7 +333,8 @@ class Attribute:
 
     def _what(self) -> str:
         if self.labels is not None:
-            return f"{len(self.labels)} labels {_first(self.labels)}"
+            more = f" and {len(self.labels) - 12} more" if len(self.labels) > 12 else ""
+            return f"{len(self.labels)} labels {', '.join(map(str, self.labels[:12]))}{more}"
         if self.bins is not None:
             return f"bins {self.code_names()[0]}, ..., {self.code_names()[len(self.bins) - 2]}"
         return f"codes 0..{self.size - self.missing - 1}"
@@ -386,15 +426,8 @@ class Attribute:
 
     def _codes(self, codes: Any) -> np.ndarray:
         """Return codes [rows] as an array, checked."""
-        index = np.asarray(codes)
-        if index.dtype.kind not in "iu":
-            raise TypeError(f"Codes of attribute {self.name!r} must be integers, got {index.dtype}.")
-        if index.size and not (index.min() >= 0 and index.max() < self.size):
-            raise ValueError(
-                f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}, and some do not: if "
-                "these are values, attribute.encode turns them into codes."
-            )
-        return index
+        then = ": if these are values, attribute.encode turns them into codes"
+        return checked_codes(f"Codes of attribute {self.name!r}", codes, self.size, then)
 
     def code_names(self) -> list[str]:
         """Return a name for every code, for tables and plots. The missing bucket is named `missing`.
@@ -404,9 +437,7 @@ class Attribute:
             ['[0, 20)', '[20, 65.5]', 'missing']
         """
         if self.labels is not None:
-            names = [str(label) for label in self.labels]
-            if self.other:
-                names.append(self.other_name)
+            names = [*map(str, self.labels), *([self.other_name] if self.other else [])]
         elif self.bins is not None:
             names = _names_of_cells(self, self.bins)
         else:
@@ -550,7 +581,12 @@ def _drawn(
     single = grid is not None and bool((np.rint((ends - starts) / grid) <= 1).all())
     uniform = np.zeros((len(codes), 1))
     if attribute.within or not single:
-        uniform = _uniform(rng, attribute, (len(codes), 2 if attribute.within else 1))
+        if rng is None:
+            raise ValueError(
+                f"Attribute {attribute.name!r} has cells of several values: give values() a generator of "
+                "random numbers, such as numpy.random.default_rng(0)."
+            )
+        uniform = rng.random((len(codes), 2 if attribute.within else 1))
     piece = _pieces(attribute, regular, uniform[:, 0]) if attribute.within else regular
     low, high, offset = starts[piece], ends[piece], uniform[:, -1]
     if grid is None:
@@ -576,24 +612,9 @@ def _pieces(attribute: Attribute, codes: np.ndarray, uniform: np.ndarray) -> np.
     return np.clip(piece, first[codes], first[codes + 1] - 1)
 
 
-def _uniform(rng: np.random.Generator | None, attribute: Attribute, shape: tuple[int, int]) -> np.ndarray:
-    if rng is None:
-        raise ValueError(
-            f"Attribute {attribute.name!r} has cells of several values: give values() a generator of random "
-            "numbers, such as numpy.random.default_rng(0)."
-        )
-    return rng.random(shape)
-
-
 def _with_missing(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "M":
         return np.where(missing, np.datetime64("NaT"), values)
     found = values.astype(object)
     found[missing] = None
     return found
-
-
-def _first(labels: Sequence[Any], most: int = 12) -> str:
-    """Return labels in a row, and how many there are more."""
-    more = f" and {len(labels) - most} more" if len(labels) > most else ""
-    return f"{', '.join(map(str, labels[:most]))}{more}"

@@ -62,9 +62,7 @@ class LeftOut:
 
     def add(self, places: np.ndarray) -> None:
         """Add the numbers of records [n], none of them twice."""
-        if not len(places):
-            return
-        needed = (int(places.max()) >> 3) + 1
+        needed = (int(places.max(initial=0)) >> 3) + 1
         if needed > len(self._bits):
             self._bits = np.append(self._bits, np.zeros(max(needed, len(self._bits)), np.uint8))
         np.bitwise_or.at(self._bits, places >> 3, np.uint8(1) << (places & 7).astype(np.uint8))
@@ -151,8 +149,8 @@ class BoundedSource(DerivedSource):
             self._choices = other._choices
         return self
 
-    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield the records that count in batches, always in order, with the named attributes."""
+    def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield the records that count in batches, always in order and settled, with the named attributes."""
         beyond = self._left_out()
         outside = int(beyond.of_units.sum()) - beyond.number  # that the source had dropped before
         first = 0
@@ -162,14 +160,6 @@ class BoundedSource(DerivedSource):
             found = self._source.settled(kept, names)
             yield dataclasses.replace(found, dropped=found.dropped - outside)
             outside = 0
-
-    def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield what `batches` does."""
-        return self.batches(names, ordered)
-
-    def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
-        """Return a batch as it is: it is settled."""
-        return batch
 
     def beyond(self) -> np.ndarray:
         """Return how many records are left out of each unit that has more than its bound [units]. Private."""

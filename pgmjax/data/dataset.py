@@ -20,18 +20,18 @@ from pgmjax.data.cliques import as_clique, as_cliques
 from pgmjax.data.counting import Histograms
 from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.data.encoding import Encoded
+from pgmjax.data.encoding import Coder, Encoded
 from pgmjax.data.population import Population
 from pgmjax.data.relation import Unit, check_unit
 from pgmjax.data.sources import (
     LARGEST_TOTAL,
+    WEIGHTS,
     Batch,
     ColumnSource,
     RecodedSource,
     ScanTally,
     Source,
     TableChangedError,
-    code_coder,
     code_tables,
     kept_rows,
     weight_coder,
@@ -170,7 +170,7 @@ class Dataset(Named):
             if name not in columns:
                 raise ValueError(f"There is no column for the attribute {name!r} of the domain.")
             attribute, codes = domain.attribute(name), _integers(f"Column {name!r}", columns[name])
-            encoded[name] = code_coder(attribute.size, clip).encode_numbers(codes)
+            encoded[name] = Coder(attribute.size, clip=clip).encode_numbers(codes)
             outside = encoded[name].outside if rows_outside is None else 0
             if outside and (attribute.labels or attribute.bins):
                 raise ValueError(
@@ -178,13 +178,12 @@ class Dataset(Named):
                     f"{checks.counted(outside, 'row has another', 'rows have others')}: values go to "
                     "Dataset.from_frame(domain, frame). From codes from 1 subtract 1."
                 )
-        given = None
         if bound is not None:
-            given = weight_coder(bound, clip).encode_numbers(_integers("weights", weights))
-        lengths = {len(column.codes) for column in (*encoded.values(), *([given] if given else []))}
+            encoded[WEIGHTS] = weight_coder(bound, clip).encode_numbers(_integers("weights", weights))
+        lengths = {len(column.codes) for column in encoded.values()}
         if len(lengths) != 1:
             first = next(iter(encoded))
-            other = [n for n, c in encoded.items() if len(c.codes) != len(encoded[first].codes)]
+            other = [n for n, c in encoded.items() if n and len(c.codes) != len(encoded[first].codes)]
             raise ValueError(
                 f"Columns (and weights) must have equally many rows, got {sorted(lengths)}: correct "
                 f"{', '.join(map(repr, other)) or 'the weights'} or {first!r}."
@@ -204,10 +203,8 @@ class Dataset(Named):
                     f"The column {unit.column!r} of the unit must have as many rows as the others."
                 )
             bounded = (unit, records_of(columns[unit.column]))
-        population = Population.of_table(domain, rows_outside, bound, coded=True)
-        return cls._in_memory(
-            domain, encoded, given, (None, bound), rows_outside, content, bounded, population
-        )
+        named = None if bound is None else (None, bound)
+        return cls._in_memory(domain, encoded, named, rows_outside, content, bounded, coded=True)
 
     @classmethod
     def from_frame(
@@ -237,9 +234,7 @@ class Dataset(Named):
                 are out of range.
         """
         domain = as_domain(domain, "Dataset.from_frame(domain, frame)", frame)
-        if weights is not None:
-            _weight_name(domain, weights)
-        bound = _weight_bound(weights, max_weight)
+        named = _weights(domain, weights, max_weight)
         frame = source_arrow.as_frame(frame)
         names = source_arrow.column_names(frame)
         if weights is not None and not places_of(weights, names):
@@ -254,8 +249,8 @@ class Dataset(Named):
             )
         check_rows_outside(rows_outside)
         coders = {name: coder_of(domain.attribute(name), rows_outside) for name in domain}
-        if bound is not None:
-            coders[_weight_name(domain, weights)] = weight_coder(bound, rows_outside == "clip")
+        if named is not None:
+            coders[named[0]] = weight_coder(named[1], rows_outside == "clip")
         encoded = {}
         inside = [each for each in getattr(getattr(frame, "index", None), "names", ()) if each is not None]
         if any(name in inside and name not in names for name in coders):
@@ -268,7 +263,8 @@ class Dataset(Named):
                 encoded[name] = source_arrow.encode_column(frame, place, coders[name])
             except TypeError as error:
                 raise TypeError(f"Column {name!r}: {error}.") from None
-        given = None if weights is None else encoded.pop(weights)
+        if named is not None:
+            encoded[WEIGHTS] = encoded.pop(named[0])
         content = source_arrow.content(frame)
         bounded, unit = None, check_unit(unit, domain, weights)
         if unit is not None:
@@ -276,10 +272,7 @@ class Dataset(Named):
             place = positions_of("The table", [unit.column], names, remedy)[unit.column]
             declared = source_arrow.declared_types(frame)[names[place]] is not None
             bounded = (unit, records_of(source_arrow.column_of(frame, place), declared))
-        population = Population.of_table(domain, rows_outside, bound)
-        return cls._in_memory(
-            domain, encoded, given, (weights, bound), rows_outside, content, bounded, population
-        )
+        return cls._in_memory(domain, encoded, named, rows_outside, content, bounded, coded=False)
 
     @classmethod
     def read(
@@ -328,10 +321,7 @@ class Dataset(Named):
                 also = ": put the files of one table together, such as Parquet files in a folder of their own"
             raise TypeError(f"path must be the name of a file or folder, got {type(path).__name__}{also}.")
         checks.kind(header, bool, "header must be True, if the first line names the columns, or False")
-        if weights is not None:
-            _weight_name(domain, weights)
-        bound = _weight_bound(weights, max_weight)
-        named = None if bound is None else (_weight_name(domain, weights), bound)
+        named = _weights(domain, weights, max_weight)
         source: Source = files.open_files(
             path, domain, header, named, check_rows_outside(rows_outside), encoding
         )
@@ -343,23 +333,22 @@ class Dataset(Named):
                 raise ValueError("A .npy file has codes only and no column that names a unit: leave it out.")
             files.unit_column(source, unit.column)
             source = BoundedSource(source, unit, functools.partial(source.unit_records, unit.column))
-        return cls(domain, source, bound, rows_outside=rows_outside)
+        return cls(domain, source, named and named[1], rows_outside=rows_outside)
 
     @classmethod
     def _in_memory(
         cls,
         domain: Domain,
         encoded: dict[str, Encoded],
-        weights: Encoded | None,
-        weight_bound: tuple[str | None, int | None],
+        weight_bound: tuple[str | None, int] | None,
         rows_outside: str | None,
         content: bytes | None,
         bounded: tuple[Unit, UnitRecords] | None,
-        population: Population,
+        coded: bool,
     ) -> Dataset:
-        name, bound = weight_bound
+        bound = weight_bound and weight_bound[1]
         tally = ScanTally(domain, bound or 1)
-        batch = Batch(encoded, weights, len(next(iter(encoded.values())).codes))
+        batch = Batch(encoded, len(next(iter(encoded.values())).codes))
         rows = np.arange(batch.rows)
         if rows_outside == "drop":
             rows = rows[kept_rows(batch)]
@@ -367,9 +356,8 @@ class Dataset(Named):
         tally.add(batch)
         tally.check(rows_outside)
         columns = {name: column.codes for name, column in batch.columns.items()}
-        given = None if batch.weights is None else batch.weights.codes
-        named = None if bound is None else (name, bound)
-        source = ColumnSource(columns, given, domain, population, named, content, batch.dropped)
+        population = Population.of_table(domain, rows_outside, bound, coded=coded)
+        source = ColumnSource(columns, domain, population, weight_bound, content, batch.dropped)
         if bounded is None:
             return cls(domain, source, bound, tally.total, rows_outside)
         unit, records = bounded
@@ -501,12 +489,10 @@ class Dataset(Named):
         return dataset
 
     def _collected(self, parts: list[Batch], dropped: int) -> ColumnSource:
-        columns = {name: np.concatenate([part.columns[name].codes for part in parts]) for name in self.domain}
-        weights = None
-        if self.weighted:
-            weights = np.concatenate([part.weights.codes for part in parts if part.weights is not None])
+        names = [*self.domain, *([WEIGHTS] if self.weighted else [])]
+        columns = {name: np.concatenate([part.columns[name].codes for part in parts]) for name in names}
         bound = (None, self.max_weight) if self.weighted else None
-        return ColumnSource(columns, weights, self.domain, self.population, bound, dropped=dropped)
+        return ColumnSource(columns, self.domain, self.population, bound, dropped=dropped)
 
     def _check_unchanged(self, stamp: tuple[Any, ...] | None) -> None:
         if stamp is not None and self._source.stamp() != stamp:
@@ -632,7 +618,7 @@ class Dataset(Named):
         for batch in self._source.batches(as_clique(self.domain, names), ordered=True):
             if not tally.add(batch):
                 tally.check(self.rows_outside)
-            yield {name: encoded.codes for name, encoded in batch.columns.items()}
+            yield {name: encoded.codes for name, encoded in batch.columns.items() if name != WEIGHTS}
         self._check_unchanged(self._stamp)
 
     def _scan(self, histograms: Histograms | None, names: Sequence[str]) -> ScanTally:
@@ -642,7 +628,7 @@ class Dataset(Named):
             # once a record does not fit, the remaining batches are checked but not counted
             if tally.add(batch) and histograms is not None:
                 columns = {name: batch.columns[name].codes for name in histograms.attributes}
-                histograms.add(columns, None if batch.weights is None else batch.weights.codes)
+                histograms.add(columns, batch.weights)
         self._check_unchanged(self._stamp)
         tally.check(self.rows_outside, self._may_be_empty)
         self._total = tally.total
@@ -674,12 +660,14 @@ def _weight_bound(weights: Any, max_weight: int | None) -> int | None:
     return checks.integer("max_weight", max_weight, low=1, high=LARGEST_TOTAL - 1)
 
 
-def _weight_name(domain: Domain, weights: Any) -> str:
+def _weights(domain: Domain, weights: Any, max_weight: int | None) -> tuple[str, int] | None:
+    """Return the name of the column of weights and the largest weight; None without weights."""
     then = "write frame.assign(w=weights) and weights='w'"
-    checks.kind(weights, str, "weights must be the name of a column", then)
+    checks.kind(weights, str | None, "weights must be the name of a column", then)
     if weights in domain:
         raise ValueError(f"weights names {weights!r}, which is an attribute of the domain.")
-    return weights
+    bound = _weight_bound(weights, max_weight)
+    return None if bound is None else (weights, bound)
 
 
 def _integers(said: str, values: Any) -> np.ndarray:

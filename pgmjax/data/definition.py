@@ -257,9 +257,8 @@ def check_rows_outside(rows_outside: str | None) -> str | None:
 
 def coder_of(attribute: Attribute, rows_outside: str | None) -> Coder:
     """Return the encoder of an attribute, which clips where rows outside are clipped."""
-    if rows_outside != "clip" or attribute.clip:
-        return attribute.coder
-    return attribute.coder_with(clip=True)
+    clips = rows_outside == "clip" and not attribute.clip
+    return attribute.coder_with(clip=True) if clips else attribute.coder
 
 
 def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
@@ -276,8 +275,13 @@ def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
                 f"The domain's {coarse.name!r} must have a place for each value in the domain with which the "
                 f"table was registered, and lacks {lacking} of its {regular}."
             )
+        if fine.other and not coarse.other:
+            raise ValueError(
+                f"{coarse.name!r} has a code for other values in the domain with which the table was "
+                "registered, so it must have one in this domain (other: true)."
+            )
         if fine.other:
-            codes = np.append(codes, _other(coarse))
+            codes = np.append(codes, coarse.size - coarse.missing - 1)
     if fine.missing:
         codes = np.append(codes, MISSING)
     if (codes == MISSING).any() and not coarse.missing:
@@ -287,15 +291,6 @@ def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
         )
     codes[codes == MISSING] = coarse.size - 1
     return codes.astype(code_dtype(coarse.size))
-
-
-def _other(coarse: Attribute) -> int:
-    if not coarse.other:
-        raise ValueError(
-            f"{coarse.name!r} has a code for other values in the domain with which the table was registered, "
-            "so it must have one in this domain (other: true)."
-        )
-    return coarse.size - coarse.missing - 1
 
 
 def _merged_bins(fine: Attribute, coarse: Attribute) -> np.ndarray:

@@ -9,7 +9,6 @@ as a whole (`Coder.refusal`).
 
 from __future__ import annotations
 
-import bisect
 import datetime
 import math
 import re
@@ -21,6 +20,7 @@ import numpy as np
 
 from pgmjax.data.value import (
     NUMBER,
+    as_float,
     is_missing,
     key_of,
     key_of_written,
@@ -40,13 +40,13 @@ OUTSIDE = -1
 MISSING = -2
 # No number, or no date, where the attribute has only these; codes are numbers.
 UNREADABLE = -3
+_PLACED = -4  # until the numbers of all values are placed at once
 
 _LARGEST_TABLE = 1 << 12  # the widest range of integers encoded through a table of all of them
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 STORAGES = ("text", "number", "bool", "date", "nothing")
 """The ways in which a column may store values, as far as it matters to what they can match."""
-_HUGE = 1 << 1000
 EXACT = 1 << 53
 """The largest size up to which every whole number is a float64."""
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?")
@@ -73,9 +73,9 @@ class Encoded:
     unreadable: int = 0
 
     @property
-    def is_complete(self) -> bool:
-        """True if every row has a code."""
-        return not (self.outside or self.missing or self.unreadable)
+    def lacking(self) -> int:
+        """The number of rows without a code."""
+        return self.outside + self.missing + self.unreadable
 
     def only(self, keep: np.ndarray) -> Encoded:
         """Return some of the rows, by a mask [rows]; the counts stay those of all rows."""
@@ -198,8 +198,7 @@ class Coder:
         self._clip, self._notation = clip, notation
         self._edges = None if bins is None else np.asarray(bins, dtype=np.float64)
         if self._edges is not None and notation.grid is not None:  # counted in steps, as the values are
-            self._edges = _steps(self._edges, notation.grid)[0]
-        self._bins: list[float] = [] if self._edges is None else self._edges.tolist()
+            self._edges = steps_of(self._edges, notation.grid)[0]
         self._other = self._regular - 1 if other else OUTSIDE
         self._by_key: dict[str, int] = {}
         self._by_text: dict[str, int] = {}
@@ -227,9 +226,17 @@ class Coder:
         plain = self._edges is not None and self._notation.is_plain
         return [*self._by_text, *self._by_key] if plain else None
 
+    def raw_code(self, value: Any) -> int:
+        """Return the code of a value, or OUTSIDE, MISSING or UNREADABLE."""
+        return int(self.raw_codes([value])[0])
+
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
-        """Return the codes [values], or OUTSIDE or MISSING, of values encoded one by one."""
-        return np.fromiter(map(self.raw_code, values), dtype=np.int64)
+        """Return the codes [values], or OUTSIDE, MISSING or UNREADABLE, of values read one by one."""
+        read = [self._text(each) if isinstance(each, str) else self._read(each) for each in values]
+        raw = np.array([_PLACED if isinstance(each, float) else each for each in read], np.int64)
+        raw[raw == OUTSIDE] = self._other
+        raw[raw == _PLACED] = self._placed(np.array([each for each in read if isinstance(each, float)]))
+        return raw
 
     def finish(self, raw: np.ndarray) -> Encoded:
         """Turn raw codes [rows] into codes, counting the rows without one."""
@@ -252,22 +259,20 @@ class Coder:
         """
         known: dict[tuple[type, Any], int] = {}
         kinds: set[tuple[str, str]] = set()
-        raw = []
+        places = []
         for value in values:
             try:
-                key = (type(value), value)
-                if key not in known:
-                    known[key] = self.raw_code(value)
-                    kinds.add((kind_of(value), type(value).__name__))
-                raw.append(known[key])
+                places.append(known.setdefault((type(value), value), len(known)))
             except TypeError:  # not hashable, so no value of any attribute
                 kinds.add(("", type(value).__name__))
-                raw.append(self._other)
+                places.append(-1)
+        distinct = [value for _, value in known]
+        kinds |= {(kind_of(value), type(value).__name__) for value in distinct}
         present = sorted(each for each in kinds if each[0] != "nothing")
         if present and all(self.refusal(kind) for kind, _ in present):
             said = " and ".join(sorted(name for _, name in present))
             raise TypeError(f"its values are of type {said}, and {self.refusal(present[0][0])}")
-        return self.finish(np.array(raw, dtype=np.int64))
+        return self.finish(np.append(self.raw_codes(distinct), self._other)[np.array(places, np.int64)])
 
     def refusal(self, storage: str) -> str:
         """Return why a column of some storage type can match nothing; empty if it can.
@@ -338,11 +343,11 @@ class Coder:
         if self._has_labels or values.dtype.kind == "b" or not exact:
             distinct, places = np.unique(values, return_inverse=True)
             return self.raw_codes(distinct.tolist())[places]
-        return (
-            self._into_codes(values)
-            if self._edges is None
-            else self.codes_of_numbers(values.astype(np.float64))
-        )
+        return self._placed(values)
+
+    def _placed(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes, or OUTSIDE or MISSING, of numbers [n] that are codes or lie in bins."""
+        return (self._into_codes if self._edges is None else self.codes_of_numbers)(values.astype(float))
 
     def _into_codes(self, values: np.ndarray) -> np.ndarray:
         """Return the codes, or OUTSIDE or MISSING, of numbers [n] that are codes themselves."""
@@ -365,7 +370,7 @@ class Coder:
         edges, given, grid = self._edges, values, self._notation.grid
         assert edges is not None
         if grid is not None:
-            steps, off = _steps(values, grid)
+            steps, off = steps_of(values, grid)
             values = np.where(off, np.nan, steps) if not self._clip else steps
         if self._clip:
             values = np.clip(values, edges[0], edges[-1])
@@ -399,12 +404,8 @@ class Coder:
         form = _DAY if storage == "date" else NUMBER
         return any(form.fullmatch(key) and key_of_written(key) == key for key in self._labels)
 
-    def raw_code(self, value: Any) -> int:
-        """Return the code of a value, or OUTSIDE, MISSING or UNREADABLE."""
-        code = self._text(value) if isinstance(value, str) else self._raw_code(value)
-        return self._other if code == OUTSIDE else code
-
-    def _raw_code(self, value: Any) -> int:
+    def _read(self, value: Any) -> int | float:
+        """Return the code of a value that is no text, or as a float the number by which it is placed."""
         if is_missing(value):
             return MISSING
         if isinstance(value, (bool, np.bool_)):
@@ -413,48 +414,28 @@ class Coder:
         if number is not None:
             return self._number(number, value)
         if self._notation.time is not None and isinstance(value, (datetime.date, np.datetime64)):
-            return self._bin(self._notation.moment(value))
+            return self._notation.moment(value)
         if not self._has_labels:
             return OUTSIDE if self._edges is None else UNREADABLE
         return self._by_key.get(key_of(value) or "", OUTSIDE)
 
-    def _bool(self, key: str) -> int:
+    def _bool(self, key: str) -> int | float:
         """Return the code of `true` or `false`: with no label of that name 1 or 0, if these are any."""
         if key in self._by_key or (self._has_labels and self._number_form is NUMBER):
             return self._by_key.get(key, OUTSIDE)
         return self._number(int(key == "true"))
 
-    def _number(self, number: float, value: Any = None) -> int:
-        """Return the code of a canonical number, which a value was before."""
+    def _number(self, number: float, value: Any = None) -> int | float:
+        """Return the code of a canonical number, which a value was before, or the number to be placed."""
         if self._has_labels:
             nearest = self._by_key.get(key_of(number) or "", OUTSIDE)
             return nearest if value is None else self._by_key.get(key_of(value) or "", nearest)
         if number in self._marks:
             return MISSING
-        if self._edges is not None:
-            return UNREADABLE if self._notation.time is not None else self._bin(number)
-        if self._clip and not 0 <= number < self._regular:
-            return 0 if number < 0 else self._regular - 1
-        return number if isinstance(number, int) and 0 <= number < self._regular else OUTSIDE
+        return _float_below(number) if self._notation.time is None else UNREADABLE
 
-    def _bin(self, value: float) -> int:
-        edges, grid = self._bins, self._notation.grid
-        if value in self._marks:
-            return MISSING
-        if abs(value) > _HUGE:  # a whole number that no float holds
-            value = math.inf if value > 0 else -math.inf
-        if grid is not None and math.isfinite(value):
-            step, off = _step(value, grid)
-            if off and not self._clip:
-                return OUTSIDE
-            value = step
-        if self._clip:
-            value = min(max(value, edges[0]), edges[-1])
-        if value == edges[-1]:
-            return len(edges) - 2 if grid is None or self._clip else OUTSIDE
-        return bisect.bisect_right(edges, value) - 1 if edges[0] <= value < edges[-1] else OUTSIDE
-
-    def _text(self, text: str) -> int:
+    def _text(self, text: str) -> int | float:
+        """Return the code of a text, or as a float the number by which it is placed."""
         text = plain_text(text)
         if text in self._by_text:
             return self._by_text[text]
@@ -469,9 +450,7 @@ class Coder:
             return self._bool(key)
         if self._edges is not None:
             number = self._notation.number(text)
-            if number is None:
-                return UNREADABLE
-            return MISSING if number != number else self._bin(number)
+            return UNREADABLE if number is None else _float_below(number)
         if not self._takes_numbers:
             return OUTSIDE
         if not self._number_form.fullmatch(text):
@@ -481,7 +460,7 @@ class Coder:
         return MISSING if number != number else self._number(number)
 
 
-def _steps(values: np.ndarray, grid: float) -> tuple[np.ndarray, np.ndarray]:
+def steps_of(values: np.ndarray, grid: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the nearest steps of a grid, float64 [n], and whether a value lies off it [n]."""
     with np.errstate(invalid="ignore", over="ignore"):
         scaled = values / grid
@@ -490,16 +469,36 @@ def _steps(values: np.ndarray, grid: float) -> tuple[np.ndarray, np.ndarray]:
         return steps, off & np.isfinite(values)
 
 
-def _step(value: float, grid: float) -> tuple[float, bool]:
-    """Return the nearest step of a grid, and whether the value lies off it."""
-    scaled = value / grid
-    step = float(round(scaled)) if math.isfinite(scaled) else scaled
-    return step, abs(scaled - step) > _ON_GRID * max(1, 1e-6 * abs(scaled))
+def _float_below(number: float) -> float:
+    """Return the largest float that is not above a number: edges are floats, so it lies in the same bin."""
+    nearest = as_float(number)
+    return math.nextafter(nearest, -math.inf) if nearest > number else nearest
 
 
 def code_dtype(size: int) -> np.dtype:
     """Return the smallest unsigned integer type that holds the codes 0..size-1."""
     return np.dtype(np.min_scalar_type(size - 1))
+
+
+def checked_codes(said: str, codes: Any, size: int | None = None, then: str = "") -> np.ndarray:
+    """Return codes as an array of integers.
+
+    Args:
+        said: what they are, for messages.
+        codes: the codes, of any shape.
+        size: they lie in 0..size-1. Default: not checked.
+        then: what to do about others, for the message.
+
+    Raises:
+        TypeError: they are no integers.
+        ValueError: one is out of range.
+    """
+    array = np.asarray(codes)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{said} must be integers, got {array.dtype}.")
+    if size is not None and array.size and not (array.min() >= 0 and array.max() < size):
+        raise ValueError(f"{said} must lie in 0..{size - 1:,}, and some do not{then}.")
+    return array
 
 
 def _few_between(values: np.ndarray) -> bool:

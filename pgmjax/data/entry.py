@@ -245,6 +245,7 @@ _MEANT = {word: key for words, key in _ALSO.items() for word in words.split()}
 """Words of other libraries, and the key that is meant."""
 _FIRST_KEYS = "size, labels, labels_file, bins, dates, min and max, and from and to"
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_NO_NULL = "Leave null out and write missing: true beside the labels; put quotes around it if it is a text. "
 _NO_TYPES = ", for example: a domain file lists values and not types"
 _MEANINGS = {
     rf"\??|({OPEN[:4]}.*|open|unknown|todo)": OPEN,
@@ -258,16 +259,30 @@ _MEANINGS = {
     "str(ing)?|text|categor(y|ical)|factor|object|enum|nominal|ordinal": "{labels: [F, M]}" + _NO_TYPES,
 }
 """What an entry that is a text may mean, by the form of the text."""
-_FIELDS: dict[str, Any] = {
+FIELDS: dict[str, Any] = {
     "clip": False,
     "other": False,
-    "grid": None,
     "decimal": ".",
     "thousands": "",
     "format": None,
     "within": [],
+    "grid": None,
 }
 """The fields of an attribute that are keys of its entry, and what they are without one."""
+_HINTS = (
+    ("bins within", "[0-9]{3}", "A comma separates numbers: write 10000, without a separator of thousands."),
+    (
+        "labels",
+        "(-?[0-9]+)(?:-|\u2013|to|[.][.]+|:)(-?[0-9]+)",
+        r"Write whole numbers in a row as {min: \1, max: \2}.",
+    ),
+    (
+        "dates",
+        "(?!.*[0-9]{4}).+",
+        "Write {from: 2024-01-01, to: 2024-12-31, step: month}, or a list of dates.",
+    ),
+)
+"""What to write behind a key instead of a text of some form."""
 
 
 def json_schema() -> dict[str, Any]:
@@ -426,20 +441,16 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
         switch = "true" if text.lower() in ("yes", "on", "y", "true") else "false"
         marker = f', or {name}: ["{text}"] if the table writes missing values so' if key is _MISSING else ""
         return f"Write {name}: {switch}{marker}."
-    if name in ("bins", "within") and re.fullmatch("[0-9]{3}", text):
-        return "A comma separates numbers: write 10000, without a separator of thousands."
+    for names, form, said in _HINTS:
+        if name in names.split() and (found := re.fullmatch(form, text)):
+            return found.expand(said)
     if _NUMBER.fullmatch(text) and ({*types} <= {"integer", "number"} or name in ("bins", "within")):
         return f"Write it as a number without quotes: {text.lstrip('0') or '0'}."
-    span = re.fullmatch("(-?[0-9]+)(?:-|\u2013|to|[.][.]+|:)(-?[0-9]+)", text)
-    if span and name == "labels":
-        return f"Write whole numbers in a row as {{min: {span[1]}, max: {span[2]}}}."
     if (day := re.fullmatch("([0-9]{1,2})[/.-]([0-9]{1,2})[/.-]([0-9]{4})", text)) and name in ("from", "to"):
         return (
             f"Domain files write dates year first, whatever the `format` of the table: {name}: "
             f"{day[3]}-{int(day[2]):02}-{int(day[1]):02}, if {value} begins with the day."
         )
-    if text and name == "dates" and not re.search("[0-9]{4}", text):
-        return "Write {from: 2024-01-01, to: 2024-12-31, step: month}, or a list of dates."
     if text and name in ("labels", "dates"):
         return f"Write a list: {name}: [{', '.join(filter(None, re.split('[,;| ]+', value)))}]."
     if isinstance(value, Mapping) and name == "labels":
@@ -448,14 +459,10 @@ def _hint(name: str, key: Key, types: list[str], value: Any) -> str:
         )
     if text.lower().strip("+-.") in ("inf", "infinity"):
         return "Write an end that may occur, and clip: true for numbers beyond it."
-    quoted = ""
-    if value is None and name in ("labels", "missing"):
-        quoted = (
-            "Leave null out and write missing: true beside the labels; put quotes around it if it is a text. "
-        )
     if name in ("min", "max", "step") and key == KINDS["min"][name] and _is_number(value) and value % 1:
         return "Numbers with decimals have bins, the edges of cells: bins: [1.4, 1.5, 1.6], grid: 0.01."
     example = f'"{_as_strptime(text)}"' if name == "format" and text else key.example
+    quoted = _NO_NULL if value is None and name in ("labels", "missing") else ""
     return f"{quoted}Write, for example, {{{name}: {example}}}."
 
 
@@ -468,7 +475,7 @@ def fields_of_spec(name: str, spec: Any) -> dict[str, Any]:
     """
     if isinstance(spec, range) and spec.step == 1 and len(spec) > 1:
         spec = {"min": spec[0], "max": spec[-1]}
-    spec = _plain(spec)
+    spec = plain(spec)
     if open_kind(name, spec) is not None:
         raise ValueError(
             f"Attribute {name!r} is to be discovered: give a release a share of its budget for that (pgmjax "
@@ -484,11 +491,7 @@ def fields_of_spec(name: str, spec: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "missing": missing is not False,
         "missing_markers": () if isinstance(missing, bool) else tuple(_listed(missing)),
-        **{
-            key: spec[key]
-            for key in ("clip", "other", "grid", "decimal", "thousands", "format")
-            if key in spec
-        },
+        **{key: spec[key] for key in FIELDS if key in spec},
         "within": tuple(map(tuple, spec.get("within", ()))),
         **_of_kind(name, kind, spec),
     }
@@ -496,16 +499,16 @@ def fields_of_spec(name: str, spec: Any) -> dict[str, Any]:
     return fields
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a value in the types of JSON: lists for arrays and tuples, ISO text for dates."""
     if isinstance(value, (datetime.date, np.datetime64)):
         return str(value) if isinstance(value, np.datetime64) else value.isoformat()
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: plain(each) for key, each in value.items()}
     if isinstance(value, (str, bytes, Set)) or not isinstance(value, Iterable):
         return value  # a set has no order, by which labels would get their codes
-    return [_plain(each) for each in value]
+    return [plain(each) for each in value]
 
 
 def open_kind(name: str, spec: Any) -> str | None:
@@ -707,28 +710,33 @@ def date_edges(name: str, spec: Mapping[str, Any]) -> tuple[tuple[int, ...], str
     if "dates" in spec:
         with at("dates"):
             _check_increasing(f"'dates' of attribute {name!r}", seconds, texts)
-        return (tuple(seconds), "second") if timed else (tuple(each // _DAY for each in seconds), "day")
-    first, last = seconds
-    if last < first:
-        raise ValueError(
-            f"'to' of attribute {name!r} must not be before its from, {texts[0]}, got {texts[1]}."
-        )
-    past = last + (1 if timed else _DAY)  # the first moment beyond the end
-    found = re.fullmatch(rf"([0-9]*) *({_UNIT})s?", str(spec.get("step", 1)))
-    count, unit = (found[1] or 1, found[2]) if found else (spec.get("step", 1), "second" if timed else "day")
-    span, count = past - first, int(count)
+        edges = seconds
+    else:
+        if seconds[1] < seconds[0]:
+            raise ValueError(
+                f"'to' of attribute {name!r} must not be before its from, {texts[0]}, got {texts[1]}."
+            )
+        found = re.fullmatch(rf"([0-9]*) *({_UNIT})s?", str(spec.get("step", 1)))
+        unit = found[2] if found else "second" if timed else "day"
+        count = int((found[1] or 1) if found else spec.get("step", 1))
+        past = seconds[1] + (1 if timed else _DAY)  # the first moment beyond the end
+        edges = _stepped(name, seconds[0], past, count, unit)
+        timed = timed or unit in ("second", "minute", "hour")
+    return (tuple(edges), "second") if timed else (tuple(edge // _DAY for edge in edges), "day")
+
+
+def _stepped(name: str, first: int, past: int, count: int, unit: str) -> list[int]:
+    """Return the edges, in seconds since 1970-01-01, of cells that are as wide as a number of units."""
+    span = past - first
     if unit in _MONTHS:
         month = np.array([first, past]).astype("M8[s]").astype("M8[M]").astype(np.int64)
         step = min(count * _MONTHS[unit], span)
         _check_cells(name, int(month[1] - month[0]) // step + 1)
         starts = np.arange(month[0], month[1] + 1, step).astype("M8[M]").astype("M8[s]").astype(np.int64)
-        edges = [first, *(edge for edge in starts.tolist() if first < edge < past), past]
-    else:
-        step = min(count * _SECONDS[unit], span)
-        _check_cells(name, span // step + 1)
-        edges = [*range(first, past, step), past]
-    timed = timed or unit in ("second", "minute", "hour")
-    return (tuple(edges), "second") if timed else (tuple(edge // _DAY for edge in edges), "day")
+        return [first, *(edge for edge in starts.tolist() if first < edge < past), past]
+    step = min(count * _SECONDS[unit], span)
+    _check_cells(name, span // step + 1)
+    return [*range(first, past, step), past]
 
 
 def _second(name: str, key: str, text: str) -> int:
@@ -746,7 +754,7 @@ def _second(name: str, key: str, text: str) -> int:
 
 def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, ...]:
     """Return labels or markers, after checking that they are distinct scalars."""
-    values = tuple(_plain(values))
+    values = tuple(plain(values))
     said, known = f"The {what} of attribute {name!r}", set[Any]()
     with at("missing" if "marker" in what else "labels"):
         if not values or any(type(value) not in (str, int, bool) for value in values):
@@ -768,7 +776,7 @@ def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, 
 
 def checked_bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
     """Return the edges of bins, after checking that they are finite and increasing."""
-    edges, said = _plain(edges), f"'bins' of attribute {name!r}"
+    edges, said = plain(edges), f"'bins' of attribute {name!r}"
     with at("bins"):
         _check(said, "bins", KINDS["bins"]["bins"], edges)
         edges = [checks.number(said, edge) for edge in edges]
@@ -784,49 +792,6 @@ def _check_increasing(said: str, values: Sequence[Any], texts: Sequence[str]) ->
                 raise ValueError(f"{said} must increase, got {texts[index]} after {texts[index - 1]}. {then}")
 
 
-def check_notation(attribute: Any) -> None:
-    """Check how the values of an attribute are written, and on which grid its bins lie.
-
-    Raises:
-        TypeError: a field has the wrong type.
-        ValueError: fields that do not go together, or edges off the grid.
-    """
-    kind = "labels" if attribute.labels is not None else "size" if attribute.bins is None else "bins"
-    if attribute.time is not None:
-        time = checks.choice(f"time of attribute {attribute.name!r}", attribute.time, ("day", "second"))
-        object.__setattr__(attribute, "time", time)
-        kind = "dates" if kind == "bins" else kind
-    for key, none in _FIELDS.items():
-        value = _plain(getattr(attribute, key))
-        if value != none and key not in KINDS[kind] and (key != "grid" or kind != "dates"):
-            homes = ", ".join(each for each, keys in KINDS.items() if key in keys)
-            raise ValueError(f"{key!r} of attribute {attribute.name!r} goes with {homes}, and it has {kind}.")
-        if value != none and key in KINDS[kind]:
-            check_key(attribute.name, kind, key, value)
-    if len(attribute.spellings) not in (0, len(attribute.labels or ())):
-        raise ValueError(f"Attribute {attribute.name!r} must have spellings for each of its labels.")
-    if attribute.spellings:
-        everything = [*attribute.labels, *itertools.chain(*attribute.spellings)]
-        checked_labels(attribute.name, "labels and their spellings", everything)
-    if attribute.grid is not None:
-        _check_grid(attribute)
-    if attribute.format is not None:
-        _check_format(f"of attribute {attribute.name!r}", attribute.format)
-    if attribute.decimal == attribute.thousands:
-        raise ValueError(f"'decimal' and 'thousands' of attribute {attribute.name!r} must differ.")
-    if attribute.within:
-        _check_within(attribute)
-
-
-def _check_grid(attribute: Any) -> None:
-    said = f"The bins of attribute {attribute.name!r} must"
-    steps = np.asarray(attribute.bins) / attribute.grid
-    if np.abs(steps).max() > 1 << 53:
-        raise ValueError(f"{said} have at most 2**53 steps of its grid of {attribute.grid:g}.")
-    if (np.abs(steps - np.rint(steps)) > 1e-6 * np.maximum(1, np.abs(steps) * 1e-6)).any():
-        raise ValueError(f"{said} lie on its grid of {attribute.grid:g}.")
-
-
 def _as_strptime(form: str) -> str:
     """Return a form of dates such as dd/mm/yyyy as for `strptime`; %d.%m.%Y of what is none."""
     for letters, code in (("y{4}", "%Y"), ("m{1,2}", "%m"), ("d{1,2}", "%d")):
@@ -834,7 +799,7 @@ def _as_strptime(form: str) -> str:
     return form if {"%Y", "%m", "%d"} <= {*re.findall("%.", form)} else "%d.%m.%Y"
 
 
-def _check_format(said: str, form: str) -> None:
+def check_format(said: str, form: str) -> None:
     """Refuse a form of dates from which no date can be read."""
     try:
         known = datetime.datetime.strptime(datetime.datetime(2001, 2, 3, 4, 5, 6).strftime(form), form)
@@ -847,17 +812,16 @@ def _check_format(said: str, form: str) -> None:
         )
 
 
-def _check_within(attribute: Any) -> None:
-    assert attribute.bins is not None
-    said = f"'within' of attribute {attribute.name!r}"
-    starts, shares = zip(*attribute.within, strict=True)
-    if any(a >= b for a, b in itertools.pairwise(starts)) or min(shares) < 0 or sum(shares) <= 0:
-        raise ValueError(f"{said} must have increasing numbers and shares that are not all 0.")
-    if not set(attribute.bins[:-1]) <= set(starts) or starts[-1] >= attribute.bins[-1]:
-        raise ValueError(f"{said} must have a number at every lower edge of the bins and none beyond them.")
+def spec_of(attribute: Any) -> dict[str, Any]:
+    """Return the entry of an attribute, which `fields_of_spec` reads back."""
+    spec = _kind_of_attribute(attribute)
+    if attribute.missing:
+        spec["missing"] = list(attribute.missing_markers) or True
+    written = {key: plain(getattr(attribute, key)) for key in FIELDS if key != "grid"}
+    return spec | {key: value for key, value in written.items() if value != FIELDS[key]}
 
 
-def kind_of_attribute(attribute: Any) -> dict[str, Any]:
+def _kind_of_attribute(attribute: Any) -> dict[str, Any]:
     """Return the keys of an entry that say of which kind an attribute is."""
     if attribute.labels is not None:
         if not attribute.spellings:

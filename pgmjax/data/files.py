@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax._internal import checks, private_files
 from pgmjax._internal.files import mapped
-from pgmjax.data import fingerprint, withheld
+from pgmjax.data import fingerprint
 from pgmjax.data.arrow import check_type, encode_array
 from pgmjax.data.bounding import UnitRecords, check_type_of_unit, units_of
 from pgmjax.data.definition import TableDefinition, coder_of
@@ -31,10 +31,10 @@ from pgmjax.data.encoding import Coder
 from pgmjax.data.population import Population
 from pgmjax.data.sources import (
     BATCH_ROWS,
+    WEIGHTS,
     Batch,
     RecodedSource,
     Source,
-    code_coder,
     weight_coder,
     without_rows_outside,
 )
@@ -50,6 +50,7 @@ from pgmjax.data.text_file import (
     without_lines,
 )
 from pgmjax.data.value import sql_key_of_text
+from pgmjax.data.withheld import NOT_UTF8, held_back, place_and_reason
 
 _Result = TypeVar("_Result")
 
@@ -80,7 +81,8 @@ class StoredSource(Source):
     def settled(self, batch: Batch, names: Sequence[str]) -> Batch:
         """Return a batch of `unsettled` with what happens to rows outside the domain."""
         found = without_rows_outside(batch, self.domain, self.rows_outside)
-        return replace(found, columns={name: found.columns[name] for name in names})
+        wanted = [*names, *({WEIGHTS} & found.columns.keys())]
+        return replace(found, columns={name: found.columns[name] for name in wanted})
 
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of the files' bytes."""
@@ -88,11 +90,7 @@ class StoredSource(Source):
 
     def stamp(self) -> tuple[Any, ...]:
         """Return inode, size and times of a file, or of each .parquet file of a folder."""
-        marks = []
-        for file in fingerprint.parts_of(pathlib.Path(self.path)):
-            found = file.stat()
-            marks.append((str(file), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
-        return tuple(marks)
+        return tuple(map(fingerprint.stamp_of, fingerprint.parts_of(pathlib.Path(self.path))))
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -123,24 +121,16 @@ class FileSource(StoredSource):
         # a record is dropped for any of its values, so that it is one table whatever is asked of it
         names = [*self.domain] if self.rows_outside == "drop" else names
         coders = self._coders(names)
-        for arrays in self._arrays([column for _, column, _ in coders], ordered):
-            encoded = [
-                _named(said, encode_array, coder, array)
-                for (said, _, coder), array in zip(coders, arrays, strict=True)
-            ]
-            weights = encoded.pop() if self.weight_bound else None
-            yield Batch(dict(zip(names, encoded, strict=True)), weights, len(arrays[0]))
+        for arrays in self.values(list(coders), ordered):
+            encoded = {name: _named(name, encode_array, coders[name], arrays[name]) for name in coders}
+            yield Batch(encoded, len(next(iter(arrays.values()))))
 
-    def _coders(self, names: Sequence[str]) -> list[tuple[str, str, Coder]]:
-        """Return for messages, in the file, and by its encoder each attribute, the weights last."""
-        found = [
-            (f"Attribute {n!r}", self.columns[n], coder_of(self.domain.attribute(n), self.rows_outside))
-            for n in names
-        ]
+    def _coders(self, names: Sequence[str]) -> dict[str, Coder]:
+        """Return the encoder of each attribute, and of the weights."""
+        coders = {name: coder_of(self.domain.attribute(name), self.rows_outside) for name in names}
         if self.weight_bound is not None:
-            bound = weight_coder(self.weight_bound[1], clip=self.rows_outside == "clip")
-            found.append(("Weights", self.columns[""], bound))
-        return found
+            coders[WEIGHTS] = weight_coder(self.weight_bound[1], clip=self.rows_outside == "clip")
+        return coders
 
     def check_types(self) -> None:
         """Refuse a Parquet table by its schema, if a column has a type that its attribute can match nowhere.
@@ -148,48 +138,44 @@ class FileSource(StoredSource):
         Raises:
             TypeError: it has one.
         """
-        for said, column, coder in self._coders([*self.domain]):
-            if column in self.types:
-                _named(said, check_type, coder.refusal, self.types[column])
+        for name, coder in self._coders([*self.domain]).items():
+            if self.columns[name] in self.types:
+                _named(name, check_type, coder.refusal, self.types[self.columns[name]])
 
-    def values(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def values(self, names: Sequence[str], ordered: bool = True) -> Iterator[dict[str, Any]]:
         """Yield all records in batches as they are stored: Arrow arrays [rows] by attribute. Private.
+
+        Args:
+            names: the attributes; `WEIGHTS` for the weights.
+            ordered: whether in the order of the table.
 
         Raises:
             ValueError: the file cannot be read.
         """
-        for arrays in self._arrays([self.columns[name] for name in names], ordered=True):
+        for batch in self._stored([self.columns[name] for name in names], ordered):
+            # DuckDB reads an empty field as null
+            arrays = (array.fill_null("") if self.text else array for array in batch.columns)
             yield dict(zip(names, arrays, strict=True))
 
-    def _arrays(self, columns: Sequence[str], ordered: bool) -> Iterator[list[Any]]:
+    def _stored(self, columns: Sequence[str], ordered: bool) -> Iterator[Any]:
         if any(str(self.types.get(column)).startswith(_ROUNDED) for column in columns):
             yield from _stream_by_arrow(pathlib.Path(self.path), columns)
             return
         selected = ", ".join(f"{_identifier(column)} AS c{k}" for k, column in enumerate(columns))
-        read = 0  # records; where DuckDB stops at another kind of line end, a copy is read on from there
-        for mended in (False, True):
-            with contextlib.suppress(*_mendable(mended)), self._readable(mended) as (table, above):
-                query, left = f"SELECT {selected} FROM {table}", read
-                for batch in _stream(query, self.path, ordered or self.text is not None, above):
-                    part = batch.slice(min(left, batch.num_rows))
-                    left -= batch.num_rows - part.num_rows
-                    read += part.num_rows
-                    if part.num_rows:
-                        # DuckDB reads an empty field as null
-                        yield [array.fill_null("") if self.text else array for array in part.columns]
-                return
+        with self._readable() as (table, above):
+            query = f"SELECT {selected} FROM {table}"
+            yield from _stream(query, self.path, ordered or self.text is not None, above)
 
     @contextlib.contextmanager
-    def _readable(self, mended: bool) -> Iterator[tuple[str, int]]:
+    def _readable(self) -> Iterator[tuple[str, int]]:
         """Yield an SQL table expression that DuckDB can read, and how many lines above are not in it."""
         if self.text is None:
             yield f"read_parquet({_files(pathlib.Path(self.path))}, {_PARQUET})", 0
             return
         text, layout = self.text
-        text.check_whole()
-        # DuckDB takes the line ends of a file to be those of its first line, where ends in quotes count too;
-        # at others it stops, but CR CR LF in one column is a record more
-        if not mended and text.plain and self.header and layout.above == 1 and layout.columns > 1:
+        # DuckDB takes the line ends of a file to be those of its first line, where ends in quotes count too
+        direct = text.plain and self.header and layout.above == 1 and layout.columns > 1
+        if text.has_one_line_end() and direct:
             packed = "gzip" if text.packed else "none"
             yield _read_csv(_no_glob(text.path), layout, f"header=true, compression='{packed}'"), 0
             return
@@ -212,11 +198,9 @@ class FileSource(StoredSource):
         # but for texts, values of one type are equal if their canonical forms are
         name = sql_key_of_text(stored) if dtype in (None, "string") else stored
         name = f"nullif({name}, 'nan')" if dtype in ("float", "double") else name
-        for mended in (False, True):
-            with contextlib.suppress(*_mendable(mended)), self._readable(mended) as (table, above):
-                numbered = f"SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}"
-                yield from self._units(numbered, most, above)
-                return
+        with self._readable() as (table, above):
+            numbered = f"SELECT {name} AS name, row_number() OVER () - 1 AS place FROM {table}"
+            yield from self._units(numbered, most, above)
 
     def _units(self, numbered: str, most: int, above: int) -> Iterator[UnitRecords]:
         parts = [(1, 0)]  # units whose hashed name leaves a remainder; names never go to the disk
@@ -279,18 +263,19 @@ class FileSource(StoredSource):
         if isinstance(held, FileSource):
             held.check_types()
         if self.encoding not in (None, getattr(held, "encoding", None)):
-            told = "UTF-8" if definition.encoding is None else definition.encoding
             raise ValueError(
-                f"This table was registered as {told} text: leave encoding (--encoding) out, or give that."
+                f"This table was registered as {definition.encoding or 'UTF-8'} text: leave encoding "
+                "(--encoding) out, or give that."
             )
         return RecodedSource(held, tables, weighted=self.weight_bound is not None)
 
 
-def _named(said: str, act: Callable[..., _Result], *given: Any) -> _Result:
+def _named(name: str, act: Callable[..., _Result], *given: Any) -> _Result:
     """Return what `act` does, with the name of a column before its message on types."""
     try:
         return act(*given)
     except TypeError as error:
+        said = "Weights" if name == WEIGHTS else f"Attribute {name!r}"
         raise TypeError(f"{said}: {error}.") from None
 
 
@@ -341,7 +326,7 @@ def open_files(
         layout = find_columns(found, names, header)
         text, columns = (found, layout), {name: f"f{k}" for name, k in layout.positions.items()}
     if weights is not None:
-        columns[""] = columns.pop(weights)
+        columns[WEIGHTS] = columns.pop(weights)
     return FileSource(domain, str(file), rows_outside, columns, text, header, weight_bound, types)
 
 
@@ -438,11 +423,11 @@ def _types(file: pathlib.Path) -> dict[str, Any]:
     """
     duckdb = checks.optional("duckdb", extra="tables")
     parquet = checks.optional("pyarrow.parquet", extra="tables")
-    parts, read = fingerprint.parts_of(file), None
-    with contextlib.suppress(duckdb.Error), _connect() as connection:
+    parts = fingerprint.parts_of(file)
+    with held_back(duckdb.Error) as failure, _connect() as connection:
         relation = connection.sql(f"SELECT * FROM read_parquet({_files(file)}, {_PARQUET}) LIMIT 0")
         read = (getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table)().schema
-    if read is None:
+    if failure:
         raise ValueError(f"{file} cannot be read as Parquet.")
     types = {name: read.field(name).type for name in read.names}
     schemas = [parquet.read_schema(part) for part in parts]
@@ -486,15 +471,6 @@ def unit_column(source: FileSource, name: str) -> str:
     raise ValueError(f"{said}, and the unit of privacy (--unit) needs one: correct the unit's name.{one}")
 
 
-class _LineEnds(ValueError):
-    """A file has line ends that DuckDB does not read in one file."""
-
-
-def _mendable(mended: bool) -> list[type[Exception]]:
-    """Return what a reading may fail with before the one of a mended copy."""
-    return [] if mended else [_LineEnds]
-
-
 def _stream(query: str, path: str, ordered: bool, above: int = 0) -> Iterator[Any]:
     """Yield the Arrow record batches of a query as they are read.
 
@@ -510,26 +486,21 @@ def _stream(query: str, path: str, ordered: bool, above: int = 0) -> Iterator[An
     """
     duckdb = checks.optional("duckdb", extra="tables")
     pa = checks.optional("pyarrow", extra="tables")
-    failure, begun, short = None, False, False
-    with _connect(ordered) as connection:
-        try:
-            # a relation is streamed; the result of execute() would be read into memory first
-            relation = connection.sql(query)
-            reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            for batch in reader(BATCH_ROWS):
-                begun = True
-                yield batch
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
-            failure = str(error)
-            short = not begun and re.search("out of memory", failure, re.IGNORECASE) is not None
-    if short:
+    begun = False
+    with _connect(ordered) as connection, held_back(duckdb.Error, pa.ArrowException, OSError) as failure:
+        # a relation is streamed; the result of execute() would be read into memory first
+        relation = connection.sql(query)
+        reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+        for batch in reader(BATCH_ROWS):
+            begun = True
+            yield batch
+    if failure and not begun and re.search("out of memory", failure[0], re.IGNORECASE):
         raise MemoryError(f"{path} cannot be read: the names of its units need more than {_MEMORY_LIMIT}.")
-    if failure is not None:
-        # raised here so that the reader's message, which may quote a record, is not in the exception context
-        raise _unreadable(path, failure, above)
+    if failure:
+        raise _unreadable(path, failure[0], above)
 
 
-def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[list[Any]]:
+def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[Any]:
     """Yield columns of a Parquet file, or a folder of files of one schema, in batches of the stored types.
 
     Raises:
@@ -537,22 +508,18 @@ def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[lis
     """
     pa = checks.optional("pyarrow", extra="tables")
     parquet = checks.optional("pyarrow.parquet", extra="tables")
-    readable = False
-    with contextlib.suppress(pa.ArrowException, OSError):
+    with held_back(pa.ArrowException, OSError) as failure:
         for part in fingerprint.parts_of(file):
             for batch in parquet.ParquetFile(part).iter_batches(BATCH_ROWS, columns=list(columns)):
-                yield [batch.column(column) for column in columns]
-        readable = True
-    if not readable:
+                yield batch.select(list(columns))
+    if failure:
         raise ValueError(f"{file} cannot be read.")
 
 
 def _unreadable(path: str, failure: str, above: int) -> ValueError:
     """Return the error of a file with the reader's reason and line, but nothing that the reader quotes."""
-    if "reached an invalid state" in failure:
-        return _LineEnds(f"{path} cannot be read: its lines end in several ways: save it with one of them.")
-    place, reason = withheld.place_and_reason(failure, above)
-    if reason == withheld.NOT_UTF8:
+    place, reason = place_and_reason(failure, above)
+    if reason == NOT_UTF8:
         return TextFile(pathlib.Path(path), "").not_utf8(place)
     return ValueError(f"{path} cannot be read{place}{f': {reason}' if reason else ''}.")
 
@@ -596,12 +563,12 @@ class NpySource(StoredSource):
         """
         codes = _mapped(pathlib.Path(self.path), self.domain)
         read = [*self.domain] if self.rows_outside == "drop" else names
-        coders = {name: code_coder(self.domain[name], clip=self.rows_outside == "clip") for name in read}
+        coders = {name: Coder(self.domain[name], clip=self.rows_outside == "clip") for name in read}
         for start in range(0, len(codes), BATCH_ROWS):
             part = np.asarray(codes[start : start + BATCH_ROWS]).reshape(-1, len(self.domain))
             table = dict(zip(self.domain, np.ascontiguousarray(part.T), strict=True))
             columns = {name: coder.encode_numbers(table[name]) for name, coder in coders.items()}
-            yield Batch(columns, None, len(part))
+            yield Batch(columns, len(part))
 
     @property
     def layout(self) -> dict[str, str]:

@@ -75,6 +75,12 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path]:
     return sorted(parts)
 
 
+def stamp_of(file: pathlib.Path) -> tuple[Any, ...]:
+    """Return name, inode, size and times of a file, which change when it does."""
+    found = file.stat()
+    return str(file), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def of_columns(columns: Mapping[str, Any], key: bytes) -> str:
     """Return the fingerprint of a table in memory.
 

@@ -174,10 +174,12 @@ class Population:
         """Return the population with the cells of a domain, by name, and those that its entries merge."""
         own = self.of_table(domain, None).merged
         cells = dict.fromkeys((*self.merged, *own))
+        attributes = {cell.attribute for cell in cells} & {*domain}
+        names = {name: domain.attribute(name).code_names() for name in attributes}
         named = [
-            dataclasses.replace(cell, cell=_name(domain.attribute(cell.attribute), cell.code))
+            dataclasses.replace(cell, cell="" if cell.code is None else names[cell.attribute][cell.code])
             for cell in cells
-            if cell.attribute in domain
+            if cell.attribute in names
         ]
         return dataclasses.replace(self, merged=tuple(dict.fromkeys(named)))
 
@@ -233,9 +235,9 @@ class Population:
         if self.caps_weights:
             yield f"A weight above {self.max_weight:,} counts as {self.max_weight:,}, one below 0 as 0."
         if not self.is_whole:
-            told = "" if self.left_out else ", and nothing here tells whether they are"
+            unknown = "" if self.left_out else ", and nothing here tells whether they are"
             yield (
-                f"So counts may be smaller than those of the whole table{told}. Shares are shares of the "
+                f"So counts may be smaller than those of the whole table{unknown}. Shares are shares of the "
                 "records that count."
             )
         yield from self.of_left_out()
@@ -345,10 +347,6 @@ def _merged(attribute: Attribute, rows_outside: str | None, coded: bool) -> Iter
     for code, others in enumerate(() if coded else attribute.spellings):
         if others:
             yield MergedCell(name, code, "other spellings")
-
-
-def _name(attribute: Attribute, code: int | None) -> str:
-    return "" if code is None else attribute.code_names()[code]
 
 
 def sentences_of(population: Population | None) -> list[str]:

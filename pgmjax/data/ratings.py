@@ -10,7 +10,9 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data import fingerprint
+from pgmjax.data.encoding import checked_codes
 
+_NUMBERED = ": number them from 0, or say that there are more"
 LARGEST = 1e60
 """Largest absolute rating. A scale's bounds are 0 or at least 1 / LARGEST, so that squares are finite."""
 
@@ -48,20 +50,21 @@ class Ratings:
         if len(shape) != 2:
             raise ValueError(f"the shape of ratings is the pair (records, items), got {len(shape)} numbers.")
         codes = [
-            _codes(name, getattr(self, name), high)
+            checked_codes(f"the {name} of ratings", getattr(self, name), high, _NUMBERED).astype(np.int64)
             for name, high in zip(("records", "items"), shape, strict=True)
         ]
         values = np.asarray(self.values, np.float64)
-        if not codes[0].shape == codes[1].shape == values.shape:
+        if not codes[0].shape == codes[1].shape == values.shape == (values.size,):
             raise ValueError("records, items and values of ratings must be of one length.")
         if not np.isfinite(values).all():
             raise ValueError("ratings must be finite numbers.")
         if values.size and np.abs(values).max() > LARGEST:
             raise ValueError(f"ratings must be at most {LARGEST:g} in size: state them in larger units.")
         if self.scale is not None:
-            object.__setattr__(self, "scale", check_scale(self.scale))
-        if self.scale is not None and values.size and not self._within(values):
-            raise ValueError("some ratings are outside the stated scale: clip them or state a wider one.")
+            low, high = check_scale(self.scale)
+            object.__setattr__(self, "scale", (low, high))
+            if values.size and not low <= values.min() <= values.max() <= high:
+                raise ValueError("some ratings are outside the stated scale: clip them or state a wider one.")
         if np.unique(codes[0] * shape[1] + codes[1]).size != values.size:
             raise ValueError("a record rated an item twice: keep one rating of each.")
         for name, made in zip(("records", "items", "values", "shape"), (*codes, values, shape), strict=True):
@@ -115,10 +118,6 @@ class Ratings:
         shape = np.array(self.shape, np.int64)
         return fingerprint.of_columns({**columns, "values": bits, "shape": shape}, key)
 
-    def _within(self, values: np.ndarray) -> bool:
-        assert self.scale is not None
-        return bool(values.min() >= self.scale[0] and values.max() <= self.scale[1])
-
     def __repr__(self) -> str:
         return f"Ratings({self.shape[0]:,} records x {self.shape[1]:,} items, scale {self.scale})"
 
@@ -131,8 +130,7 @@ def check_scale(scale: Any) -> tuple[float, float]:
     """
     if not isinstance(scale, list | tuple) or len(scale) != 2:
         raise ValueError("scale must be the pair (least, largest rating), which bounds all ratings.")
-    low = checks.number("the least rating", scale[0])
-    high = checks.number("the largest rating", scale[1])
+    low, high = map(checks.number, ("the least rating", "the largest rating"), scale)
     if not low < high:
         raise ValueError(f"the least rating must be below the largest, got {low:g} and {high:g}.")
     for bound in (low, high):
@@ -145,27 +143,15 @@ def check_pairs(pairs: Sequence[Any] | np.ndarray, records: int) -> np.ndarray:
     """Return checked pairs of different records, int64 [pairs, 2].
 
     Raises:
+        TypeError: they are no integers.
         ValueError: there are no pairs, a code is out of range, or a record is paired with itself.
     """
     array = np.asarray(pairs)
-    if array.ndim != 2 or array.shape[1] != 2 or not len(array) or array.dtype.kind not in "iu":
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ValueError(f"pairs must be whole numbers [pairs, 2], at least one, got shape {array.shape}.")
-    if array.min() < 0 or array.max() >= records:
-        raise ValueError(f"pairs must name records from 0 to {records - 1:,}.")
+    checked_codes("the records of pairs", array, records)
     if (array[:, 0] == array[:, 1]).any():
         raise ValueError("a pair must be of two different records: the similarity of one to itself is known.")
-    return array.astype(np.int64)
-
-
-def _codes(name: str, codes: Any, above: int) -> np.ndarray:
-    array = np.asarray(codes)
-    if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise TypeError(f"the {name} of ratings must be whole numbers in one dimension, got {array.dtype}.")
-    if array.size and not (array.min() >= 0 and array.max() < above):
-        raise ValueError(
-            f"the {name} of ratings must be codes from 0 to {above - 1:,}, the last one less than how many "
-            "there are said to be: number them from 0, or say that there are more."
-        )
     return array.astype(np.int64)
 
 

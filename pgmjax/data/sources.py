@@ -20,9 +20,11 @@ from pgmjax._internal.checks import Error
 from pgmjax.data import fingerprint
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
-from pgmjax.data.encoding import Coder, Encoded, code_dtype
+from pgmjax.data.encoding import Coder, Encoded, checked_codes, code_dtype
 from pgmjax.data.population import Population
 
+WEIGHTS = ""
+"""The name of weights among the columns of a table, which no attribute has."""
 BATCH_ROWS = 1 << 17
 LARGEST_TOTAL = 1 << 53
 
@@ -32,25 +34,25 @@ class Batch:
     """A batch of records.
 
     Attributes:
-        columns: codes [rows] and the number of rows without one, by requested attribute.
-        weights: weights [rows] and the number of rows without one, or None.
+        columns: codes [rows] and the number of rows without one, by requested attribute; the weights, if
+            there are some, as those of `WEIGHTS`.
         rows: the number of records.
         dropped: the number of records that were dropped from it, for a value outside the domain.
     """
 
     columns: dict[str, Encoded]
-    weights: Encoded | None
     rows: int
     dropped: int = 0
 
     @property
     def bytes(self) -> int:
         """The memory that the codes and weights take, in bytes."""
-        return sum(part.codes.nbytes for part in self.encoded())
+        return sum(part.codes.nbytes for part in self.columns.values())
 
-    def encoded(self) -> list[Encoded]:
-        """Return all columns, the weights last if there are any."""
-        return [*self.columns.values(), *([] if self.weights is None else [self.weights])]
+    @property
+    def weights(self) -> np.ndarray | None:
+        """The weights [rows], None without."""
+        return self.columns[WEIGHTS].codes if WEIGHTS in self.columns else None
 
     def without(self, places: np.ndarray) -> Batch:
         """Return the batch without the records at some places [n]."""
@@ -63,8 +65,7 @@ class Batch:
     def only(self, keep: np.ndarray) -> Batch:
         """Return the records of a mask [rows]."""
         columns = {name: encoded.only(keep) for name, encoded in self.columns.items()}
-        weights = None if self.weights is None else self.weights.only(keep)
-        return replace(self, columns=columns, weights=weights, rows=int(np.count_nonzero(keep)))
+        return replace(self, columns=columns, rows=int(np.count_nonzero(keep)))
 
 
 class TableChangedError(Error, RuntimeError):
@@ -128,8 +129,7 @@ class ColumnSource(Source):
     """Columns of codes held in memory.
 
     Attributes:
-        columns: valid codes [rows] by attribute.
-        weights: valid weights [rows], or None.
+        columns: valid codes [rows] by attribute, and the weights, if there are some, as those of `WEIGHTS`.
         domain: of the codes.
         public: the population that they are of.
         weight_bound: name (None if it has none) and bound of the weights.
@@ -139,7 +139,6 @@ class ColumnSource(Source):
     """
 
     columns: dict[str, np.ndarray]
-    weights: np.ndarray | None
     domain: Domain
     public: Population
     weight_bound: tuple[str | None, int] | None = None
@@ -149,11 +148,11 @@ class ColumnSource(Source):
     def unsettled(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, always in order, with the named attributes."""
         rows = len(next(iter(self.columns.values())))
+        wanted = [*names, *({WEIGHTS} & self.columns.keys())]
         for start in range(0, max(rows, 1), BATCH_ROWS):
             part = slice(start, min(start + BATCH_ROWS, rows))
-            columns = {name: Encoded(self.columns[name][part]) for name in names}
-            weights = None if self.weights is None else Encoded(self.weights[part])
-            yield Batch(columns, weights, part.stop - start, 0 if start else self.dropped)
+            columns = {name: Encoded(self.columns[name][part]) for name in wanted}
+            yield Batch(columns, part.stop - start, 0 if start else self.dropped)
 
     @property
     def population(self) -> Population:
@@ -162,8 +161,7 @@ class ColumnSource(Source):
 
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of names, codes and weights."""
-        columns = dict(self.columns) if self.weights is None else {**self.columns, "": self.weights}
-        return fingerprint.of_columns(columns, key)
+        return fingerprint.of_columns(self.columns, key)
 
     def identity(self, key: bytes) -> str:
         """Return a keyed digest of all columns that the table was given with."""
@@ -179,12 +177,7 @@ class ColumnSource(Source):
 
 def weight_coder(max_weight: int, clip: bool = False) -> Coder:
     """Return the encoder of a column of weights: the integers 0..max_weight are their own codes."""
-    return code_coder(max_weight + 1, clip)
-
-
-def code_coder(size: int, clip: bool = False) -> Coder:
-    """Return the encoder of a column that holds codes already, the missing one included."""
-    return Coder(size, clip=clip)
+    return Coder(max_weight + 1, clip=clip)
 
 
 @dataclass
@@ -201,31 +194,19 @@ class ScanTally:
     rows: int = 0
     total: int = 0
     dropped: int = 0
-    _problems: dict[str, Encoded] = field(default_factory=dict)
-    _bad_weights: int = 0
+    _problems: dict[str, list[Encoded]] = field(default_factory=dict)
 
     def add(self, batch: Batch) -> bool:
         """Add a batch. Returns whether every record so far is valid."""
         self.rows += batch.rows
         self.dropped += batch.dropped
         for name, encoded in batch.columns.items():
-            if not encoded.is_complete:
-                seen = self._problems.get(name, Encoded(encoded.codes[:0]))
-                self._problems[name] = Encoded(
-                    seen.codes,
-                    seen.outside + encoded.outside,
-                    seen.missing + encoded.missing,
-                    unreadable=seen.unreadable + encoded.unreadable,
-                )
-        if batch.weights is None:
-            self.total += batch.rows
-        else:
-            bad = batch.weights
-            self._bad_weights += bad.outside + bad.missing + bad.unreadable
-            self.total += _exact_sum(batch.weights.codes)
-        return not self._problems and not self._bad_weights and self.total < LARGEST_TOTAL
+            if encoded.lacking:  # the numbers alone
+                self._problems.setdefault(name, []).append(encoded.only(np.zeros(0, np.intp)))
+        self.total += batch.rows if batch.weights is None else _exact_sum(batch.weights)
+        return not self._problems and self.total < LARGEST_TOTAL
 
-    def _remedy(self, rows_outside: str | None) -> str:
+    def _remedy(self, problems: Mapping[str, Encoded], rows_outside: str | None) -> str:
         """Return what to do about records that have no code, of what would help all of them."""
         if rows_outside is not None:
             why = {
@@ -236,17 +217,16 @@ class ScanTally:
             return (
                 f'{said} Correct the domain or the table. Such records are left out by rows_outside "drop".'
             )
-        where = [(self.domain.attribute(name), each) for name, each in self._problems.items()]
+        where = [(self.domain.attribute(name), each) for name, each in problems.items() if name != WEIGHTS]
         clip = all(one.labels is None and not (each.missing or each.unreadable) for one, each in where)
-        missing = all(one.missing for one, _ in where) and not self._bad_weights
-        every = any(each.outside + each.missing + each.unreadable >= self.rows for _, each in where)
-        every = every or self._bad_weights >= self.rows
+        missing = all(one.missing for one, _ in where) and WEIGHTS not in problems
+        every = any(each.lacking >= self.rows for each in problems.values())
         able = ['"clip"'] * clip + ['"missing"'] * missing + ['"drop"'] * (not every)
         wrong = "the domain or the table" if where else "the column of weights"
         ways = " or ".join([*filter(None, [", ".join(able[:-1])]), *able[-1:]])
-        told = f", or say what happens to such records: rows_outside {ways}" if able else ""
+        choice = f", or say what happens to such records: rows_outside {ways}" if able else ""
         alone = "; it is for whole numbers beyond the bound, not for fractions" if clip and not where else ""
-        return f"Correct {wrong}{told}{alone}."
+        return f"Correct {wrong}{choice}{alone}."
 
     def check(self, rows_outside: str | None = None, may_be_empty: bool = False) -> None:
         """Raise if there is no record, or one that is not valid; all problems in one message.
@@ -258,13 +238,10 @@ class ScanTally:
         Raises:
             ValueError: they are not. One message lists all problems, with counts of rows and no values.
         """
-        said = [
-            self.domain.attribute(name).problem(self._problems[name])
-            for name in self.domain
-            if name in self._problems
-        ]
-        if self._bad_weights:
-            bad = checks.counted(self._bad_weights, "row is not an integer", "rows are not integers")
+        problems = {n: Encoded.concatenated(p, np.dtype(np.uint8)) for n, p in self._problems.items()}
+        said = [self.domain.attribute(n).problem(problems[n]) for n in self.domain if n in problems]
+        if WEIGHTS in problems:
+            bad = checks.counted(problems[WEIGHTS].lacking, "row is not an integer", "rows are not integers")
             said.append(f"Weights: {bad} in 0..{self.max_weight}.")
             said.append(
                 "Weights are whole numbers up to max_weight: raise it to what a weight can be, or, of "
@@ -272,7 +249,7 @@ class ScanTally:
                 "much."
             )
         if said:
-            said.append(self._remedy(rows_outside))
+            said.append(self._remedy(problems, rows_outside))
         if not self.rows and not may_be_empty:
             said.append(
                 f"All {self.dropped:,} records lie outside the domain, so that none is left: correct the "
@@ -324,11 +301,6 @@ class DerivedSource(Source):
         """The files of the source and how they are read."""
         return self._source.reading
 
-    @property
-    def population(self) -> Population:
-        """The population of the source."""
-        return self._source.population
-
 
 class RecodedSource(DerivedSource):
     """The records of another source with new codes, one record for each original one.
@@ -357,7 +329,9 @@ class RecodedSource(DerivedSource):
             name: replace(one, codes=self._tables[name][one.codes]) if name in self._tables else one
             for name, one in batch.columns.items()
         }
-        return replace(batch, columns=columns, weights=batch.weights if self._weighted else None)
+        if not self._weighted:
+            columns.pop(WEIGHTS, None)
+        return replace(batch, columns=columns)
 
     @property
     def layout(self) -> dict[str, str]:
@@ -397,25 +371,24 @@ def without_rows_outside(batch: Batch, domain: Domain, rows_outside: str | None)
     """
     if rows_outside == "missing":
         columns = {name: _as_missing(encoded, domain, name) for name, encoded in batch.columns.items()}
-        return Batch(columns, batch.weights, batch.rows, batch.dropped)
-    if rows_outside != "drop" or all(each.is_complete for each in batch.encoded()):
+        return replace(batch, columns=columns)
+    if rows_outside != "drop" or not any(each.lacking for each in batch.columns.values()):
         return batch
     kept = kept_rows(batch)
     columns = {name: Encoded(encoded.codes[kept]) for name, encoded in batch.columns.items()}
-    weights = None if batch.weights is None else Encoded(batch.weights.codes[kept])
     rows = int(np.count_nonzero(kept))
-    return Batch(columns, weights, rows, batch.dropped + batch.rows - rows)
+    return Batch(columns, rows, batch.dropped + batch.rows - rows)
 
 
 def kept_rows(batch: Batch) -> np.ndarray:
     """Return whether each record of a batch has a code in every column, bool [rows]."""
-    masks = [part.invalid for part in batch.encoded() if part.invalid is not None]
+    masks = [part.invalid for part in batch.columns.values() if part.invalid is not None]
     return ~np.logical_or.reduce([np.zeros(batch.rows, bool), *masks])
 
 
 def _as_missing(encoded: Encoded, domain: Domain, name: str) -> Encoded:
-    attribute = domain.attribute(name)
-    if encoded.invalid is None or not attribute.missing:
+    attribute = None if name == WEIGHTS else domain.attribute(name)
+    if encoded.invalid is None or attribute is None or not attribute.missing:
         return encoded
     return Encoded(np.where(encoded.invalid, encoded.codes.dtype.type(attribute.size - 1), encoded.codes))
 
@@ -437,9 +410,7 @@ def code_tables(before: Domain, after: Domain, codes: Mapping[str, Any]) -> dict
         raise ValueError("recode needs a domain with the same attributes; only sizes and labels may differ.")
     tables = {}
     for name, given in codes.items():
-        table, size = np.asarray(given), before[name]
-        if table.dtype.kind not in "iu":
-            raise TypeError(f"The new codes of attribute {name!r} must be integers, got {table.dtype}.")
+        table, size = checked_codes(f"The new codes of attribute {name!r}", given), before[name]
         if table.shape != (size,) or table.min() < 0 or table.max() >= after[name]:
             raise ValueError(
                 f"The new codes of attribute {name!r} must be {size} codes in 0..{after[name] - 1}, one for "

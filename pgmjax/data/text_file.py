@@ -26,12 +26,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
+import numpy as np
+
 from pgmjax._internal import checks
 from pgmjax._internal.checks import did_you_mean
 from pgmjax._internal.files import absent
+from pgmjax.data import fingerprint
 from pgmjax.data.definition import known_encoding
 from pgmjax.data.encoding import text_of
 from pgmjax.data.value import places_of
+from pgmjax.data.withheld import held_back
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 EXCEL = ".xlsx"
@@ -82,6 +86,16 @@ _SAVED = {
     ".db .sqlite .mdb .accdb .sql": "export the table as CSV in UTF-8",
 }
 """How tables of other kinds become one that can be read."""
+_UNREADABLE_SHEETS = (
+    OSError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    SyntaxError,
+    zipfile.BadZipFile,
+)
+"""The errors of openpyxl for files that are none of Excel, or damaged ones."""
 _OWN = {EXCEL: "an Excel file", ".parquet": "Parquet", ".npy": "a .npy file"}
 
 
@@ -208,20 +222,17 @@ class TextFile:
         if self.kind == EXCEL:
             yield from _rows_of_sheet(self.path)
             return
-        failed = False
-        try:
-            with (
-                binary(self.path) as stream,
-                io.TextIOWrapper(stream, self.encoding or "utf-8-sig", errors, newline="") as text,
-            ):
-                yield from iter(lambda: text.read(_PIECE), "")
-        except UnicodeError:
-            failed = True
-        if failed and self.encoding is None:
+        with (
+            held_back(UnicodeError) as failure,
+            binary(self.path) as stream,
+            io.TextIOWrapper(stream, self.encoding or "utf-8-sig", errors, newline="") as text,
+        ):
+            yield from iter(lambda: text.read(_PIECE), "")
+        if failure and self.encoding is None:
             with binary(self.path) as stream:
                 bad = (k for k, line in enumerate(stream, 1) if "\ufffd" in line.decode("utf-8", "replace"))
                 raise self.not_utf8(f", line {next(bad)}")
-        if failed:  # raised here, as the message of the decoder quotes the bytes
+        if failure:
             raise ValueError(
                 f"{self.path} holds bytes that are not {self.encoding} text: leave the encoding out, and it "
                 "is found, or said which it looks like."
@@ -234,21 +245,18 @@ class TextFile:
         part of the names.
 
         Raises:
-            ValueError: the file cannot be read, or its first line is no such text.
+            ValueError: the file cannot be read.
         """
-        found: list[str] | None = None
         with contextlib.suppress(OSError, EOFError, zlib.error):
-            found = self._first_lines()
-        if found is None:
-            packed = "gzip-compressed " * self.packed
-            rename = " If it is plain text, leave .gz out of its name." * self.packed
-            with open(self.path, "rb") as file:
-                if self.packed and file.read(2) == b"\x1f\x8b":
-                    raise ValueError(
-                        f"{self.path} cannot be read: it is damaged or ends too early. Copy it again."
-                    )
-            raise ValueError(f"{self.path} cannot be read: is it a {packed}text?{rename}")
-        return found
+            return self._first_lines()
+        packed = "gzip-compressed " * self.packed
+        rename = " If it is plain text, leave .gz out of its name." * self.packed
+        with open(self.path, "rb") as file:
+            if self.packed and file.read(2) == b"\x1f\x8b":
+                raise ValueError(
+                    f"{self.path} cannot be read: it is damaged or ends too early. Copy it again."
+                )
+        raise ValueError(f"{self.path} cannot be read: is it a {packed}text?{rename}")
 
     def _first_lines(self) -> list[str]:
         if self.kind == EXCEL or self.encoding in _MARKED:
@@ -261,18 +269,9 @@ class TextFile:
             raise ValueError(f"{self.path} cannot be read: its first line is longer than 2 MB.")
         if self.encoding is None:
             return _lines(data.decode("utf-8-sig", "replace"))
-        found: list[str] = []
-        for line in itertools.islice(re.finditer(_line_of_bytes(self.encoding), data), FIRST_LINES):
-            try:  # a character may hold the byte of a line's end, which then ends the line amid it
-                text = line[0].decode(self.encoding, "ignore")
-            except ValueError:
-                if not found:
-                    break
-                continue
-            found += _lines(text)
-        if data and not found:
-            raise ValueError(f"{self.path} cannot be read: its first line is no {self.encoding} text.")
-        return found
+        # a character may hold the byte of a line's end, which then ends the line amid it
+        lines = itertools.islice(re.finditer(_line_of_bytes(self.encoding), data), FIRST_LINES)
+        return [part for line in lines for part in _lines(line[0].decode(self.encoding, "ignore"))]
 
     def not_utf8(self, place: str) -> ValueError:
         """Return the error of a file that is not UTF-8 text, with the encoding that it probably has."""
@@ -289,25 +288,33 @@ class TextFile:
             f'give encoding="{likely}", or save it as UTF-8.'
         )
 
-    def check_whole(self) -> None:
-        """Refuse a compressed file that is damaged: the reader of records does not look at its checksum.
+    def has_one_line_end(self) -> bool:
+        """Return whether all lines of its bytes end in LF, or all in CR LF, and quotes enclose no other.
 
         Raises:
-            ValueError: it is.
+            ValueError: there is no such file any more; or it is compressed and damaged: the reader of records
+                does not look at its checksum.
         """
-        if self.packed:
-            found = self.path.stat()
-            _check_whole(self.path, (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+        if not self.path.is_file():
+            raise ValueError(f"{self.path} cannot be read: there is no such file any more.")
+        return _has_one_line_end(self.path, fingerprint.stamp_of(self.path))
 
 
-@functools.lru_cache(maxsize=64)
-def _check_whole(path: pathlib.Path, stamp: tuple[int, ...]) -> None:
+@functools.lru_cache(maxsize=64)  # a table is read several times
+def _has_one_line_end(path: pathlib.Path, stamp: tuple[Any, ...]) -> bool:
+    pairs, feeds, returns, last = False, False, False, b" "
     try:
-        with gzip.open(path, "rb") as stream:
-            while stream.read(1 << 20):
-                pass
+        with binary(path) as stream:
+            while piece := stream.read(1 << 20):
+                data = np.frombuffer(last + piece, np.uint8)
+                cr, lf = data[:-1] == ord("\r"), data[1:] == ord("\n")
+                pairs |= bool((cr & lf).any())
+                feeds |= bool((lf & ~cr).any())
+                returns |= bool((cr & ~lf).any())
+                last = piece[-1:]
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} cannot be read: it is damaged ({type(error).__name__}).") from None
+    return not (returns or last == b"\r" or (pairs and feeds))
 
 
 def _lines(text: str) -> list[str]:
@@ -356,10 +363,9 @@ def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
         openpyxl = checks.optional("openpyxl", extra="excel")
     except ImportError as error:
         raise ImportError(f"{error}, or save the sheet as CSV (UTF-8) and name that file.") from None
-    failed = False
-    try:
+    with held_back(*_UNREADABLE_SHEETS) as failure:
         book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        try:
+        with contextlib.closing(book):
             sheet, *others = book.worksheets
             if others:
                 _tell_of_sheets(file.name, 1 + len(others), sheet.title)
@@ -378,11 +384,7 @@ def _rows_of_sheet(file: pathlib.Path) -> Iterator[str]:
                     )
                     empty = 0
                     yield line.getvalue()
-        finally:
-            book.close()
-    except (OSError, LookupError, TypeError, ValueError, AttributeError, SyntaxError, zipfile.BadZipFile):
-        failed = True
-    if failed:
+    if failure:
         raise ValueError(f"{file} cannot be read as an Excel file: save the sheet as CSV (UTF-8) instead.")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 NOT_UTF8 = "it holds bytes that are not UTF-8"
 _REASONS = {  # by what DuckDB says, which stands beside what it quotes
@@ -16,6 +18,25 @@ _ARROW = (
     r"(?:Expected (?P<expected>\d+) columns, got (?P<came>\d+))?"
 )
 """What Arrow says, before what it quotes."""
+
+
+@contextlib.contextmanager
+def held_back(*kinds: type[Exception]) -> Iterator[list[str]]:
+    """Yield a list that gets the message of an error of some kinds, which ends the block.
+
+    The message may quote a record. What is raised behind the block has no such error in its context.
+
+    Example:
+        >>> with held_back(ValueError) as failure:
+        ...     int("Ford")
+        >>> failure
+        ["invalid literal for int() with base 10: 'Ford'"]
+    """
+    said: list[str] = []
+    try:
+        yield said
+    except kinds as error:
+        said.append(str(error))
 
 
 def place_and_reason(failure: str, above: int = 0) -> tuple[str, str]:
@@ -33,7 +54,7 @@ def place_and_reason(failure: str, above: int = 0) -> tuple[str, str]:
     place = f", line {int(line[1]) + above}" if line else ""
     if arrow and arrow["row"]:
         place = f", row {int(arrow['row']) - 1}"
-    if (line and "unicode" in failure.lower()) or "invalid UTF8 data" in failure:
+    if (line and "unicode" in failure.lower()) or re.search("invalid UTF8 data|codec can't decode", failure):
         return place, NOT_UTF8
     fields = re.findall(r"Expected Number of Columns: (\d+) Found: (\d+)", failure)
     if arrow and arrow["expected"]:

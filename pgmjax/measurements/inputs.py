@@ -113,8 +113,7 @@ def in_role(inputs: Sequence[Input], role: str, unknown: str) -> tuple[Input, ..
         role: its role.
         unknown: the name of a model whose inputs nobody stated.
     """
-    told = inputs or (Input(unknown, None),)
-    return tuple(dataclasses.replace(each, role=role) for each in told)
+    return tuple(dataclasses.replace(each, role=role) for each in inputs or (Input(unknown, None),))
 
 
 def with_inputs(carrier: _Carrier, inputs: Iterable[Input]) -> _Carrier:
@@ -137,8 +136,8 @@ def marks(inputs: Sequence[Input], secure: bool | None = None) -> dict[str, str]
         secure: what else is known of its noise, which can only deny that it is secure.
     """
     stated = [each for each in (secure, *(each.secure for each in inputs)) if each is not None]
-    told = {KEY: json.dumps(to_list(inputs))}
-    return {**told, "secure": "true" if all(stated) else "false"} if stated else told
+    listed = {KEY: json.dumps(to_list(inputs))}
+    return {**listed, "secure": "true" if all(stated) else "false"} if stated else listed
 
 
 def from_list(records: Iterable[Mapping[str, Any]]) -> tuple[Input, ...]:

@@ -20,7 +20,7 @@ from pgmjax.data.attribute import Attribute, Code
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
-from pgmjax.data.withheld import NOT_UTF8, place_and_reason
+from pgmjax.data.withheld import NOT_UTF8, held_back, place_and_reason
 from pgmjax.measurements.inputs import KEY, Input, are_secure, from_list, with_inputs
 from pgmjax.measurements.linear import NOISE_DISTRIBUTIONS, LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, read_noise
@@ -78,8 +78,8 @@ class Published:
 
         A table without some of its cells becomes a measurement of each cell that it has.
         """
-        told = zip(self.measurements, self.absent, strict=True)
-        return tuple(one for each, absent in told for one in (_cells(each) if absent else (each,)))
+        pairs = zip(self.measurements, self.absent, strict=True)
+        return tuple(one for each, absent in pairs for one in (_cells(each) if absent else (each,)))
 
 
 def read_published(
@@ -122,9 +122,9 @@ def read_published(
         (0, 3)
     """
     path = pathlib.Path(path)
-    told = {"stddev": stddev, "rounded_to": rounded_to}
     given = {
-        name: None if value is None else checks.number(name, value, above=0) for name, value in told.items()
+        name: None if value is None else checks.number(name, value, above=0)
+        for name, value in (("stddev", stddev), ("rounded_to", rounded_to))
     }
     if path.suffix.lower() == ".json":
         public = (Input("published counts", None),)
@@ -143,8 +143,8 @@ def read_published(
         found = [_measurement(group, domain, given) for group in _groups(table, domain)]
     if not found:
         raise ValueError("the file holds no number, as that of a mechanism which measures nothing.")
-    stated = (table.schema.metadata or {}).get(POPULATION.encode())
-    population = None if stated is None else Population.from_dict(json.loads(stated))
+    stated = _metadata(table, POPULATION)
+    population = None if stated is None else Population.from_dict(stated)
     inputs = _inputs(table, path)
     measured = tuple(with_inputs(each, inputs) for each, _ in found)
     return Published(measured, tuple(absent for _, absent in found), population, inputs)
@@ -204,24 +204,24 @@ def _answer(
     """Return answers to a query, with the noise that their record, or else the caller, states."""
     kind = str(record.get("noise") or "").strip().lower()
     noise = checks.choice("noise", kind or "gaussian", CONTINUOUS)
-    told: dict[str, np.ndarray] = {}
+    stated: dict[str, np.ndarray] = {}
     for name in ("stddev", "rounded_to", "scale"):
         one = record.get(name)
         found = given.get(name) if one is None or one == "" else _numbers(name, np.ravel(one).tolist())
         if found is not None:
-            told[name] = np.squeeze(np.asarray(found, np.float64))
-            if not (told[name] > 0).all():
-                raise ValueError(f"{name} must be > 0, got {np.min(told[name]):g}.")
-    if "scale" in told:
-        if len(told) > 1 or not kind or told["scale"].ndim:
+            stated[name] = np.squeeze(np.asarray(found, np.float64))
+            if not (stated[name] > 0).all():
+                raise ValueError(f"{name} must be > 0, got {np.min(stated[name]):g}.")
+    if "scale" in stated:
+        if len(stated) > 1 or not kind or stated["scale"].ndim:
             raise ValueError(
                 "scale needs a column noise (laplace or gaussian) and one value for all rows: give these, or "
                 "stddev in place of scale; stddev and rounded_to do not go with it."
             )
-        return LinearMeasurement.released(query, values, read_noise(noise, {"scale": float(told["scale"])}))
-    if not told:
+        return LinearMeasurement.released(query, values, read_noise(noise, {"scale": float(stated["scale"])}))
+    if not stated:
         raise ValueError("the noise is not known: give stddev or scale in the file, or pass stddev=.")
-    variance = told.get("stddev", np.zeros(())) ** 2 + told.get("rounded_to", np.zeros(())) ** 2 / 12
+    variance = stated.get("stddev", np.zeros(())) ** 2 + stated.get("rounded_to", np.zeros(())) ** 2 / 12
     return LinearMeasurement(query.clique, values, np.sqrt(variance), query, noise)
 
 
@@ -249,8 +249,7 @@ def read_measurements(path: str | os.PathLike[str], domain: Domain) -> tuple[Lin
         ValueError: the file cannot be read or does not fit the domain.
     """
     table = _read(pathlib.Path(path))
-    asked = _asked(table)
-    if asked is None:
+    if _metadata(table, QUERIES) is None:
         raise ValueError(
             f"{path} is damaged: it does not say what its answers are to. Make or copy it again."
         )
@@ -265,11 +264,9 @@ def _inputs(table: Any, path: Any) -> tuple[Input, ...]:
     Raises:
         ValueError: they cannot be read.
     """
-    told = (table.schema.metadata or {}).get(KEY.encode())
-    if told is None:
-        return (Input("published counts", None),)
     try:
-        return from_list(json.loads(told))
+        stated = _metadata(table, KEY)
+        return (Input("published counts", None),) if stated is None else from_list(stated)
     except (LookupError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is damaged: it does not say what its answers cost. Make or copy it again."
@@ -283,7 +280,7 @@ def _own(
 
     They follow one another, each row by row. Those whose query was too long to be written are left out.
     """
-    asked = _asked(table)
+    asked = _metadata(table, QUERIES)  # null for all cells, false for what was too long to be written
     cliques, rows = table.column("clique").to_pylist(), np.array(table.column("row").to_pylist(), np.int64)
     values = _numbers("value", table.column("value").to_pylist())
     fields = {
@@ -331,15 +328,15 @@ def _answered(group: _Group, query: Query, domain: Domain) -> LinearMeasurement:
     """Return answers to a query as they were written, every row in its place."""
     stddevs = np.array(group.fields["stddev"], float)
     one = float(stddevs[0]) if (stddevs == stddevs[0]).all() else stddevs
-    made = LinearMeasurement(query.clique, group.values, one, query, _noise(group, ", ".join(query.clique)))
+    made = LinearMeasurement(query.clique, group.values, one, query, _noise(group))
     made.validate(domain)
     return made
 
 
-def _asked(table: Any) -> list[Any] | None:
-    """Return what each measurement of our own file asked, see `described`; None if the file does not say."""
-    found = (table.schema.metadata or {}).get(QUERIES.encode())
-    return None if found is None else list(json.loads(found))
+def _metadata(table: Any, key: str) -> Any:
+    """Return what the metadata of our own file say under a key; None if they say nothing."""
+    found = (table.schema.metadata or {}).get(key.encode())
+    return None if found is None else json.loads(found)
 
 
 def _read(path: pathlib.Path) -> Any:
@@ -350,7 +347,7 @@ def _read(path: pathlib.Path) -> Any:
         named = f"{path} is a folder: name a file in it" if path.is_dir() else f"There is no file {path}"
         raise FileNotFoundError(f"{named}, .csv or .parquet.")
     arrow = checks.optional("pyarrow", extra="tables")
-    try:
+    with held_back(arrow.ArrowException, OSError, UnicodeDecodeError) as failure:
         if path.suffix.lower() == ".parquet":
             return checks.optional("pyarrow.parquet", extra="tables").read_table(path)
         if path.suffix.lower() == ".csv":
@@ -362,12 +359,8 @@ def _read(path: pathlib.Path) -> Any:
                 names = csv.open_csv(file, in_order).schema.names
             kinds = csv.ConvertOptions(column_types=dict.fromkeys(names, arrow.string()))
             return csv.read_csv(path, in_order, convert_options=kinds)
-        failure = ""
-    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        failure = "invalid UTF8 data" if isinstance(error, UnicodeDecodeError) else str(error)
     if failure:
-        # the file may be a table of records, and the reader quotes one; so it is not in the context either
-        place, reason = place_and_reason(failure)
+        place, reason = place_and_reason(failure[0])
         reason += ". Save it as UTF-8" * (reason == NOT_UTF8)
         raise ValueError(f"{path} cannot be read{place}{f': {reason}' if reason else ''}.")
     raise ValueError(
@@ -401,6 +394,11 @@ class _Group:
     lines: np.ndarray
     values: np.ndarray
     fields: dict[str, list[Any]]
+
+    @property
+    def named(self) -> str:
+        """The table, for messages."""
+        return f"the table over {', '.join(self.clique) or 'all records'}"
 
 
 _MEANT = {
@@ -558,19 +556,18 @@ def _measurement(
     group: _Group, domain: Domain, given: Mapping[str, float | None]
 ) -> tuple[LinearMeasurement, int]:
     """Return a table as a measurement of all its cells, and the number of cells without a value."""
-    told = ", ".join(group.clique) or "all records"
     order = np.argsort(group.cells, kind="stable")
     twice = np.flatnonzero(np.diff(group.cells[order]) == 0)
     if len(twice):
         lines = sorted(group.lines[order[[twice[0], twice[0] + 1]]].tolist())
         raise ValueError(
-            f"Rows {lines[0]} and {lines[1]} are of the same cell of the table over {told}: leave one out."
+            f"Rows {lines[0]} and {lines[1]} are of the same cell of {group.named}: leave one out."
         )
-    spread = _stddevs(group, given, told)
+    spread = _stddevs(group, given)
     there = ~np.isnan(group.values)
     if not there.any():
-        raise ValueError(f"No value was published of the table over {told}: leave its rows out.")
-    noise = _noise(group, told)
+        raise ValueError(f"No value was published of {group.named}: leave its rows out.")
+    noise = _noise(group)
     if not group.clique:
         name = next(iter(domain))
         return LinearMeasurement((name,), group.values, spread, query="total", noise=noise), 0
@@ -612,7 +609,7 @@ def _check_multiples(group: _Group, rounded: np.ndarray) -> None:
         )
 
 
-def _stddevs(group: _Group, given: Mapping[str, float | None], told: str) -> np.ndarray:
+def _stddevs(group: _Group, given: Mapping[str, float | None]) -> np.ndarray:
     """Return the standard deviation [rows] of noise and rounding together."""
     parts = []
     for name in ("stddev", "rounded_to"):
@@ -628,16 +625,16 @@ def _stddevs(group: _Group, given: Mapping[str, float | None], told: str) -> np.
     lacking = np.flatnonzero(np.isnan(parts[0]) & np.isnan(parts[1]) & ~np.isnan(group.values))
     if len(lacking):
         raise ValueError(
-            f"Row {int(group.lines[lacking[0]])} of the table over {told} has no standard deviation: give a "
+            f"Row {int(group.lines[lacking[0]])} of {group.named} has no standard deviation: give a "
             "column stddev, or pass stddev=, or rounded_to= where the values were rounded."
         )
     noise, rounding = (np.nan_to_num(part) for part in parts)
     return np.sqrt(np.square(noise) + np.square(rounding) / 12)
 
 
-def _noise(group: _Group, told: str) -> str:
+def _noise(group: _Group) -> str:
     kinds = {str(kind).strip().lower() for kind in group.fields.get("noise", ()) if kind not in (None, "")}
     if len(kinds) > 1:
-        raise ValueError(f"The table over {told} has noise of several kinds: {', '.join(sorted(kinds))}.")
+        raise ValueError(f"T{group.named[1:]} has noise of several kinds: {', '.join(sorted(kinds))}.")
     kind = kinds.pop() if kinds else "gaussian"
-    return checks.choice(f"noise of the table over {told}", kind, NOISE_DISTRIBUTIONS)
+    return checks.choice(f"noise of {group.named}", kind, NOISE_DISTRIBUTIONS)

@@ -176,11 +176,8 @@ class ResidualAnswers:
             The answers [rows], NaN where not determined. None above `MOST_READ` numbers, or where a matrix
             that has to be written out is too large.
         """
-        parts: _Factors | _Joint | None
-        if isinstance(query, Product):
-            parts = _Factors.of(query, self.domain)
-        else:
-            parts = _Joint.of(query, self.domain)
+        domain = self.domain
+        parts = _Factors.of(query, domain) if isinstance(query, Product) else _Joint.of(query, domain)
         if parts is None:
             return None
         missing = [each for each in parts.sets() if not self.is_measured(each)]
@@ -249,7 +246,7 @@ class _Factors:
 
     def rows_on(self, sets: Iterable[Clique]) -> np.ndarray:
         """Return the rows whose largest set is one of these, bool in the shape of the rows."""
-        found = np.zeros(self._shape, bool)
+        found = np.zeros(tuple(map(len, self.means)), bool)
         for subset in sets:
             held = [
                 (lengths > 0) if name in subset else (lengths == 0) & (means != 0)
@@ -277,10 +274,6 @@ class _Factors:
             of_axis = self.lengths[axis] if name in subset else np.square(self.means[axis])
             result = result * self._along(axis, of_axis)
         return result
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return tuple(map(len, self.means))
 
     def _along(self, axis: int, values: np.ndarray) -> np.ndarray:
         return values.reshape([-1 if k == axis else 1 for k in range(len(self.means))])

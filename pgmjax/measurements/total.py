@@ -14,7 +14,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.measurements.least_squares import shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.queries import AttributeQuery, Product
-from pgmjax.queries.blocks import Merge
+from pgmjax.queries.blocks import Grouping
 
 _MAX_ENTRIES = 4_000_000
 _TOLERANCE = 1e-8
@@ -137,13 +137,11 @@ def total_combination(block: AttributeQuery, size: int) -> tuple[np.ndarray, boo
         size: the number of codes.
     """
     rows = block.rows(size)
-    if block.kind in ("identity", "total"):
-        return np.ones(rows), True
     if block.kind == "prefix":
         return np.eye(1, rows, rows - 1)[0], True
-    if isinstance(block, Merge):
+    if isinstance(block, Grouping):
         used = np.zeros(rows)
-        used[block.groups.array] = 1
+        used[block.groups_of(size)] = 1
         return used, bool(used.all())
     if rows * size > _MAX_ENTRIES:
         return None

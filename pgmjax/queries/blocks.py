@@ -150,16 +150,18 @@ class AttributeQuery(Named):
         return self.kind if arguments is None else {self.kind: arguments}
 
     def _check(self, size: int, attribute: str) -> None:
-        pass
+        """Refuse a size that does not fit, see `check`; most blocks fit any."""
 
     @abc.abstractmethod
-    def _matrix(self, size: int) -> np.ndarray: ...
+    def _matrix(self, size: int) -> np.ndarray:
+        """Return the matrix [rows, size] of a size that fits."""
 
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return contract(self._matrix(table.shape[axis]), table, axis, xp)
 
     def _arguments(self) -> Any:
-        return None
+        """Return what stands behind the name in a workload file; None if nothing does."""
+        return next((as_written(getattr(self, field.name)) for field in dataclasses.fields(self)), None)
 
 
 def code_or_value(name: str, given: Any) -> Value:
@@ -179,9 +181,13 @@ def code_or_value(name: str, given: Any) -> Value:
     return int(value) if value == int(value) else value
 
 
-def as_written(code: Value) -> Any:
-    """Return a code or value as a file has it; the inverse of `code_or_value`."""
-    return {"code": int(code)} if isinstance(code, Code) else code
+def as_written(given: Any) -> Any:
+    """Return codes, values and numbers as a file has them, in lists where there are several."""
+    if isinstance(given, tuple):
+        return [as_written(each) for each in given]
+    if isinstance(given, FrozenArray):
+        return given.array.tolist()
+    return {"code": int(given)} if isinstance(given, Code) else given
 
 
 def contract(matrix: np.ndarray, table: Any, axis: int, xp: Any) -> Any:
@@ -292,11 +298,47 @@ class Indicators(AttributeQuery):
         return columns.CONSTANT if self.max_distance(size, 1) == 0 else columns.MIXED
 
 
+class Grouping(Indicators):
+    """Counts per group of codes: each record counts in one row, that of the group of its code."""
+
+    @abc.abstractmethod
+    def groups_of(self, size: int) -> np.ndarray:
+        """Return the row of each code [size]."""
+
+    def rows(self, size: int) -> int:
+        """Same as `AttributeQuery.rows`."""
+        return int(self.groups_of(size).max()) + 1
+
+    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
+        """Same as `AttributeQuery.apply_transposed`."""
+        return np.take(weights, self.groups_of(size), axis=axis)
+
+    def max_column(self, size: int, power: int) -> int:
+        """Same as `AttributeQuery.max_column`."""
+        return 1
+
+    def max_distance(self, size: int, power: int) -> int:
+        """Same as `AttributeQuery.max_distance`."""
+        return 2 if self.separates(size) else 0
+
+    def separates(self, size: int) -> bool:
+        """Same as `AttributeQuery.separates`."""
+        groups = self.groups_of(size)
+        return bool((groups != groups[0]).any())
+
+    def _matrix(self, size: int) -> np.ndarray:
+        return (self.groups_of(size) == np.arange(self.rows(size))[:, None]).astype(np.int64)
+
+
 @dataclasses.dataclass(frozen=True)
-class Identity(Indicators):
+class Identity(Grouping):
     """Every code by itself: the attribute is kept."""
 
     kind: ClassVar[str] = "identity"
+
+    def groups_of(self, size: int) -> np.ndarray:
+        """Same as `Grouping.groups_of`."""
+        return np.arange(size)
 
     def rows(self, size: int) -> int:
         """Same as `AttributeQuery.rows`."""
@@ -306,41 +348,19 @@ class Identity(Indicators):
         """Same as `AttributeQuery.apply_transposed`."""
         return weights
 
-    def max_column(self, size: int, power: int) -> int:
-        """Same as `AttributeQuery.max_column`."""
-        return 1
-
-    def max_distance(self, size: int, power: int) -> int:
-        """Same as `AttributeQuery.max_distance`."""
-        return 2 if size > 1 else 0
-
-    def separates(self, size: int) -> bool:
-        """Same as `AttributeQuery.separates`."""
-        return size > 1
-
-    def _matrix(self, size: int) -> np.ndarray:
-        return np.eye(size, dtype=np.int64)
-
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return table
 
 
 @dataclasses.dataclass(frozen=True)
-class Total(Indicators):
+class Total(Grouping):
     """The sum over all codes: the attribute is marginalised out."""
 
     kind: ClassVar[str] = "total"
 
-    def rows(self, size: int) -> int:
-        """Same as `AttributeQuery.rows`."""
-        return 1
-
-    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
-        """Same as `AttributeQuery.apply_transposed`."""
-        return np.repeat(weights, size, axis=axis)
-
-    def _matrix(self, size: int) -> np.ndarray:
-        return np.ones((1, size), np.int64)
+    def groups_of(self, size: int) -> np.ndarray:
+        """Same as `Grouping.groups_of`."""
+        return np.zeros(size, np.int64)
 
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return xp.sum(table, axis=axis, keepdims=True)
@@ -381,9 +401,6 @@ class Subset(Indicators):
 
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return xp.sum(xp.take(table, np.array(self.codes), axis=axis), axis=axis, keepdims=True)
-
-    def _arguments(self) -> Any:
-        return [as_written(code) for code in self.codes]
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -464,9 +481,6 @@ class Ranges(Indicators):
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         return _apply_ranges(np.array(self.bounds), table, axis, xp)
 
-    def _arguments(self) -> Any:
-        return [[as_written(end) for end in pair] for pair in self.bounds]
-
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Range(Ranges):
@@ -486,7 +500,7 @@ class Range(Ranges):
         return xp.sum(_cut(table, axis, low, high + 1), axis=axis, keepdims=True)
 
     def _arguments(self) -> Any:
-        return [as_written(end) for end in self.bounds[0]]
+        return as_written(self.bounds[0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -551,7 +565,7 @@ class Prefix(Indicators):
 
 
 @dataclasses.dataclass(frozen=True, init=False)
-class Merge(Indicators):
+class Merge(Grouping):
     """Counts per group of codes, as for a coarser attribute."""
 
     kind: ClassVar[str] = "compression"
@@ -565,31 +579,12 @@ class Merge(Indicators):
             raise ValueError("the groups of a compression must be rows >= 0, got a negative one.")
         object.__setattr__(self, "groups", rows)
 
-    def rows(self, size: int) -> int:
-        """Same as `AttributeQuery.rows`."""
-        return int(self.groups.array.max()) + 1
-
-    def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
-        """Same as `AttributeQuery.apply_transposed`."""
-        return np.take(weights, self.groups.array, axis=axis)
-
-    def max_column(self, size: int, power: int) -> int:
-        """Same as `AttributeQuery.max_column`."""
-        return 1
-
-    def max_distance(self, size: int, power: int) -> int:
-        """Same as `AttributeQuery.max_distance`."""
-        return 2 if self.separates(size) else 0
-
-    def separates(self, size: int) -> bool:
-        """Same as `AttributeQuery.separates`."""
-        return bool((self.groups.array != self.groups.array[0]).any())
+    def groups_of(self, size: int) -> np.ndarray:
+        """Same as `Grouping.groups_of`."""
+        return self.groups.array
 
     def _check(self, size: int, attribute: str) -> None:
         _check_length(self.groups, 0, size, attribute, self.kind)
-
-    def _matrix(self, size: int) -> np.ndarray:
-        return (self.groups.array == np.arange(self.rows(size))[:, None]).astype(np.int64)
 
     def _apply(self, table: Any, axis: int, xp: Any) -> Any:
         size = table.shape[axis]
@@ -602,9 +597,6 @@ class Merge(Indicators):
         else:
             result = result.at[xp.asarray(self.groups.array)].add(first)
         return xp.moveaxis(result, 0, axis)
-
-    def _arguments(self) -> Any:
-        return self.groups.array.tolist()
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -676,7 +668,7 @@ class Moments(AttributeQuery):
     def _arguments(self) -> Any:
         if self.values is None:
             return self.order
-        return {"order": self.order, "values": self.values.array.tolist()}
+        return {"order": self.order, "values": as_written(self.values)}
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -694,7 +686,7 @@ class Mean(Moments):
         super().__init__(1, values)
 
     def _arguments(self) -> Any:
-        return None if self.values is None else self.values.array.tolist()
+        return as_written(self.values)
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -724,9 +716,6 @@ class Matrix(AttributeQuery):
 
     def _matrix(self, size: int) -> np.ndarray:
         return self.entries.array
-
-    def _arguments(self) -> Any:
-        return self.entries.array.tolist()
 
 
 def _quantities(attribute: Attribute) -> list[float] | None:
@@ -797,10 +786,8 @@ def _numbers(values: Any, name: str, dimensions: int) -> FrozenArray:
     """Freeze numbers; floats that are all whole numbers below 2**53 become integers and stay exact."""
     frozen = FrozenArray(values, name, dimensions)
     array = frozen.array
-    whole = array == np.round(array) if array.dtype == np.float64 else array.dtype == bool
-    if np.all(whole) and np.abs(array).max() < _LARGEST_EXACT:
-        return FrozenArray(array.astype(np.int64), name, dimensions)
-    return frozen
+    exact = (array == np.round(array)).all() and np.abs(array).max() < _LARGEST_EXACT
+    return FrozenArray(array.astype(np.int64), name, dimensions) if exact else frozen
 
 
 def _check_length(array: FrozenArray, axis: int, size: int, attribute: str, kind: str) -> None:

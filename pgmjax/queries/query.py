@@ -98,16 +98,20 @@ class Query(Named):
         return self
 
     @abc.abstractmethod
-    def _check(self, domain: Domain) -> None: ...
+    def _check(self, domain: Domain) -> None:
+        """Refuse a domain whose sizes do not fit; it has the attributes."""
 
     @abc.abstractmethod
-    def _matrix(self, domain: Domain) -> np.ndarray: ...
+    def _matrix(self, domain: Domain) -> np.ndarray:
+        """Return the explicit matrix [rows, cells], of any size."""
 
     @abc.abstractmethod
-    def _max_column(self, domain: Domain, power: int) -> Exact: ...
+    def _max_column(self, domain: Domain, power: int) -> Exact:
+        """Return the largest sum over a column of ``abs(entry) ** power``, or a bound, for power 1 or 2."""
 
     @abc.abstractmethod
-    def _max_distance(self, domain: Domain, power: int) -> Exact: ...
+    def _max_distance(self, domain: Domain, power: int) -> Exact:
+        """Return the largest sum over rows of ``abs(difference of two columns) ** power``, or a bound."""
 
     @abc.abstractmethod
     def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
@@ -364,7 +368,7 @@ class Product(Query):
         return columns.entry_and_spread(columns.row_extremes_of_product(rows))
 
     def _max_distance(self, domain: Domain, power: int) -> Exact:
-        return _max_distance(tuple(self._bound(domain)), power)
+        return sensitivity.product_max_distance(tuple(self._bound(domain)), power)
 
 
 def marginal(clique: Any) -> Product:
@@ -386,8 +390,3 @@ def kronecker(blocks: Mapping[str, AttributeQuery]) -> Product:
         ('age', 'sex')
     """
     return Product(blocks)
-
-
-@functools.lru_cache(maxsize=256)
-def _max_distance(factors: tuple[sensitivity.Bound, ...], power: int) -> Exact:
-    return sensitivity.product_max_distance(factors, power)

@@ -9,6 +9,7 @@ of each factor, not of the product, and only for pairs that are not dominated.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -35,7 +36,8 @@ def product_max_column(factors: Sequence[Bound], power: int) -> Exact:
     return math.prod(block.max_column(size, power) for block, size in factors)
 
 
-def product_max_distance(factors: Sequence[Bound], power: int) -> Exact:
+@functools.lru_cache(maxsize=256)
+def product_max_distance(factors: tuple[Bound, ...], power: int) -> Exact:
     """Return the largest distance (to the power) of two columns of a Kronecker product, or a bound.
 
     Factors whose columns are all equal only scale the result. Columns that differ in a separating factor

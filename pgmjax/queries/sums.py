@@ -162,12 +162,10 @@ class WeightedSum(Query):
 
     def _combined(self, norms: list[Exact], power: int) -> Exact:
         """Return the triangle-inequality bound over the terms; exact for one term."""
-        if len(norms) == 1:
-            return _times(abs(self.coefficients[0]), norms[0], power)
-        if power == 1:
-            scaled = [_times(abs(c), norm, 1) for c, norm in zip(self.coefficients, norms, strict=True)]
-            total = sum(scaled)
-            return columns.round_up(total, len(scaled)) if isinstance(total, float) else total
+        if power == 1 or len(norms) == 1:
+            pairs = zip(self.coefficients, norms, strict=True)
+            total = sum(_divided(Fraction(abs(c)) ** power * norm, 1) for c, norm in pairs)
+            return columns.round_up(total, len(norms)) if isinstance(total, float) else total
         roots = [
             abs(float(c)) * columns.exact_sqrt_bound(norm)
             for c, norm in zip(self.coefficients, norms, strict=True)
@@ -182,11 +180,6 @@ def _term(term: Any) -> tuple[int | float, Product]:
     checks.kind(product, Product, "a term of a sum needs a queries.Product")
     number = checks.number("the coefficient of a term", coefficient)
     return (int(number) if number.is_integer() and abs(number) < 2**53 else number), product
-
-
-def _times(coefficient: int | float, norm: Exact, power: int) -> Exact:
-    result = Fraction(coefficient) ** power * norm
-    return columns.round_up(result, 1) if isinstance(result, float) else _divided(result, 1)
 
 
 def _divided(value: Exact, divisor: int) -> Exact:

@@ -256,7 +256,10 @@ def _read(text: str, domain: Domain, interpolate: bool) -> Conditions:
     position = 0
     while position < len(text):
         name, position = _read_name(text, position, domain)
-        word, position = _read_operator(text, position, name)
+        operator_found = _OPERATOR.match(text, position)
+        if not operator_found:
+            raise ValueError(_no_operator(name, text[position:]))
+        word, position = operator_found[1].replace("==", "="), operator_found.end()
         values, position = _read_values(text, position, word)
         counted = chosen.setdefault(name, _Counted.all_of(domain.attribute(name)))
         try:
@@ -399,13 +402,6 @@ def _unknown(name: str, domain: Domain) -> str:
     return f"Unknown attribute {name!r}; the model has {known}.{meant}"
 
 
-def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:
-    match = _OPERATOR.match(text, position)
-    if not match:
-        raise ValueError(_no_operator(name, text[position:]))
-    return {"==": "="}.get(match.group(1), match.group(1)), match.end()
-
-
 def _read_values(text: str, position: int, word: str) -> tuple[list[str], int]:
     """Read the value that starts here, or the values after `in`."""
     if word == "in":
@@ -435,23 +431,15 @@ def _below(attribute: Attribute, word: str, value: str, interpolate: bool) -> np
     """Return the share of each cell but the missing one that lies below a bound, or on it for <= and >."""
     name, included = attribute.name, word in ("<=", ">")
     bound = _number(attribute, value)
-    words = attribute.labels is not None and not all(map(_is_number, attribute.labels))
-    if words:
+    if attribute.labels is not None and len(attribute.numbers or ()) < len(attribute.labels):
         raise ValueError(f"The labels of {name!r} are words without an order: use = or in {{a|b}}.")
     if bound is None:
         what = "a number such as 1234.5" if attribute.time is None else "a date such as 2021-01-01"
         raise ValueError(f"{name!r} {word} needs {what}, got {value!r}.")
     if attribute.bins is not None:
         return _below_in_bins(attribute, value, bound, included, interpolate)
-    if attribute.labels is None:
-        points: list[float] = list(range(attribute.size - attribute.missing))
-    else:
-        points = [float(label) for label in attribute.labels]
+    points = attribute.numbers or range(attribute.size - attribute.missing)
     return np.array([point < bound or (included and point == bound) for point in points], np.float64)
-
-
-def _is_number(label: object) -> bool:
-    return isinstance(label, int | float) and not isinstance(label, bool)
 
 
 def _below_in_bins(

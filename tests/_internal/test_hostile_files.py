@@ -7,6 +7,7 @@ and NumPy took, by `tracemalloc`.
 import hashlib
 import io
 import json
+import re
 import shutil
 import time
 import tracemalloc
@@ -228,17 +229,17 @@ def test_numbers_in_words_are_short(step):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[" * 200_000, "nested too deep"),
-        ('[{"clique": ["a"], "queries": {"a": ' + "[" * 900 + "]" * 900 + "}}]", "nested too deep"),
-        ('[{"clique": ["a"], "weight": 1e999999999}]', "at most 400 digits"),
-        ('[{"clique": ["a"], "weight": 0.' + "1" * 1_000_000 + "}]", "at most 400 digits"),
-        ('[{"clique": ["a"], "weight": 1' + "0" * 1_000_000 + "}]", "1,000,001 digits"),
+        ("[" * 200_000, "is damaged: it is nested too deep"),
+        ('[{"clique": ["a"], "queries": {"a": ' + "[" * 900 + "]" * 900 + "}}]", "a word or a mapping"),
+        ('[{"clique": ["a"], "weight": 1e999999999}]', "must be a finite number > 0, got inf"),
+        ('[{"clique": ["a"], "weight": 0.' + "0" * 1_000_000 + "1}]", "must be > 0, got 0.0"),
+        ('[{"clique": ["a"], "weight": 1' + "0" * 1_000_000 + "}]", "is damaged: .* 1,000,001 digits"),
     ],
 )
 def test_workload_files(tmp_path, text, said):
     (tmp_path / "w.json").write_text(text)
     message = refused(pj.Workload.read, tmp_path / "w.json")
-    assert "is damaged" in message and said in message
+    assert re.search(said, message)
 
 
 def laughs():

@@ -311,8 +311,8 @@ FAULTS = (
         "a weight above its bound is taken as it is",
         "pgmjax.data.sources",
         "weight_coder",
-        old="code_coder(max_weight + 1, clip)",
-        new="code_coder(2**31, clip)",
+        old="Coder(max_weight + 1, clip=clip)",
+        new="Coder(2**31, clip=clip)",
         tests=_PARTS,
     ),
     Fault(

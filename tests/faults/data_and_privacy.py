@@ -8,7 +8,7 @@ FAULTS = (
         "pgmjax.data.bounding",
         "BoundedSource.batches",
         old=(
-            "def batches(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n"
+            "def unsettled(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n"
             "    beyond = self._left_out()\n"
             "    outside = int(beyond.of_units.sum()) - beyond.number\n"
             "    first = 0\n"
@@ -16,7 +16,7 @@ FAULTS = (
             "        ..."
         ),
         new=(
-            "def batches(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n"
+            "def unsettled(self, names: Sequence[str], ordered: bool=False) -> Iterator[Batch]:\n"
             "    beyond = self._left_out()\n"
             "    outside = int(beyond.of_units.sum()) - beyond.number\n"
             "    first = 0\n"

@@ -143,7 +143,7 @@ def test_factors_of_many_columns_go_in_chunks(monkeypatch):
     monkeypatch.setattr(sensitivity, "_CHUNK", 3)
     for power in (1, 2):
         truth = max((abs(matrix - matrix[:, j : j + 1]) ** power).sum(0).max() for j in range(120))
-        assert sensitivity.product_max_distance(factors, power) == truth
+        assert sensitivity.product_max_distance(tuple(factors), power) == truth
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_numbers_or_tables_out_of_reach_are_bounded_never_too_small(blocks, limi
         truth = max(
             sum(abs(x - y) ** power for x, y in zip(a, b, strict=True)) for a in columns for b in columns
         )
-        got = Fraction(sensitivity.product_max_distance([(block, 3) for block in blocks], power))
+        got = Fraction(sensitivity.product_max_distance(tuple((block, 3) for block in blocks), power))
         assert truth <= got <= norm * 2**power * (1 + Fraction(1, 10**9))
 
 
@@ -204,8 +204,8 @@ def test_products_too_large_for_pairs_of_cells_are_exact_or_bounded(blocks):
     matrix = sensitivity.kronecker_matrix([block.matrix(3) for block in blocks])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sensitivity, "_joint", lambda factors, power: None)
-        squared = sensitivity.product_max_distance(bound, 2)
-        first = sensitivity.product_max_distance(bound, 1)
+        squared = sensitivity.product_max_distance(tuple(bound), 2)
+        first = sensitivity.product_max_distance(tuple(bound), 1)
     assert squared == brute_force(matrix, REPLACE, 2)
     truth = brute_force(matrix, REPLACE, 1)
     assert truth <= first <= 2 * brute_force(matrix, ADD, 1)
