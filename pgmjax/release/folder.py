@@ -44,12 +44,9 @@ from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.workload import Workload
 from pgmjax.release import assurance, tables, whole_table
-from pgmjax.release.accuracy import CountEstimates, NoisyDistance, Reported
-from pgmjax.release.analysis import Analysed, Analysis
-from pgmjax.release.look import Look, look
-from pgmjax.release.release import Release
+from pgmjax.release.accuracy import CountEstimates, NoisyDistance
+from pgmjax.release.analysis import Analysed
 from pgmjax.release.report import render
-from pgmjax.release.trained import TrainedRelease, reported
 from pgmjax.uncertainty.intervals import ErrorBars, error_bars
 
 FIT_RECORD = "fit.json"
@@ -74,7 +71,7 @@ _KEYS = (
 
 
 def write(
-    release: Release,
+    release: Any,
     out: str | os.PathLike[str],
     *,
     synthetic_rows: int | None = None,
@@ -135,7 +132,7 @@ def write(
 
 def fill(
     folder: pathlib.Path,
-    release: Release,
+    release: Any,
     *,
     synthetic_rows: int | None = None,
     synthetic_format: str = "parquet",
@@ -218,7 +215,7 @@ def fill(
     return missing
 
 
-def _optional_parts(release: Release) -> dict[str, Callable[[pathlib.Path], Any]]:
+def _optional_parts(release: Any) -> dict[str, Callable[[pathlib.Path], Any]]:
     """Return what writes the files that only some releases have."""
     parts: dict[str, Callable[[pathlib.Path], Any]] = {}
     if release.discovery is not None:
@@ -231,9 +228,9 @@ def _optional_parts(release: Release) -> dict[str, Callable[[pathlib.Path], Any]
         noise = {"secure": are_secure(release.own), "seed": release.seed}
         played = {**noise, inputs.KEY: inputs.to_list(release.own), **release.transcript.to_dict()}
         parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
-    if isinstance(release, TrainedRelease) and release.predictor is not None:
-        trained, seed = release.predictor, release.training_seed
-        parts["predictor"] = lambda path: trained.save(path, seed=seed)
+    trained = getattr(release, "predictor", None)
+    if trained is not None:
+        parts["predictor"] = lambda path: trained.save(path, seed=release.training_seed)
     return parts
 
 
@@ -241,7 +238,7 @@ def _write_assurance(path: pathlib.Path, record: Mapping[str, Any], estimates: C
     path.write_text(json.dumps(assurance.of(record, estimates), indent=2) + "\n", encoding="utf-8")
 
 
-def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:
+def _write_noisy_answers(release: Any, path: pathlib.Path) -> None:
     marks: dict[str, Any] = {"inputs": release.own, "seed": release.seed}
     tables.write_measurements(release.measurements, path, **marks, population=release.population)
 
@@ -275,7 +272,7 @@ def in_words(missing: Mapping[str, Exception]) -> str:
     return "; ".join(f"{name} is missing ({said or reason(missing[name])})" for name, said in words.items())
 
 
-def default_rows(release: Release) -> int:
+def default_rows(release: Any) -> int:
     """Return the number of synthetic rows that nobody has chosen: the model's total, at most `MOST_ROWS`.
 
     Raises:
@@ -300,12 +297,12 @@ def check_packages() -> None:
         checks.optional(module, extra="tables")
 
 
-def describe(release: Release) -> dict[str, Any]:
+def describe(release: Any) -> dict[str, Any]:
     """Return the content of `release.json`; budget numbers are exact strings."""
     return {**_facts(release), **_accuracy(release)}
 
 
-def _accuracy(release: Release) -> dict[str, Any]:
+def _accuracy(release: Any) -> dict[str, Any]:
     """Return the verdicts, and how many records the whole table has if what it leaves out was counted."""
     found: dict[str, Any] = {"accuracy": release.count_accuracy.to_dict()}
     if release.population.left_out:
@@ -313,7 +310,7 @@ def _accuracy(release: Release) -> dict[str, Any]:
     return found
 
 
-def _facts(release: Release) -> dict[str, Any]:
+def _facts(release: Any) -> dict[str, Any]:
     """Return the content of `release.json` without what has to be computed."""
     return {
         **formats.RELEASE.heading(),
@@ -388,6 +385,16 @@ class SavedRelease(Analysed):
         return self.record.get("seed")
 
     @property
+    def weighted(self) -> bool:
+        """True if records had weights."""
+        return bool(self.record.get("weighted"))
+
+    @property
+    def workload(self) -> Workload | None:
+        """The requested workload; None for a fit."""
+        return None if "workload" not in self.record else Workload(self.record["workload"])
+
+    @property
     def missing(self) -> Mapping[str, str]:
         """The parts that could not be written, with the reasons; empty if the release is complete."""
         return self.record.get("missing", {})
@@ -419,6 +426,11 @@ class SavedRelease(Analysed):
             )
         told = inputs.merged(found.inputs, inputs_in(self.folder, self.record))
         return inputs.with_inputs(found, told)
+
+    @property
+    def asked(self) -> GraphicalModel | MixtureModel | RegionModel:
+        """The model, which is asked for one answer at a time: a pass over its whole tree would not pay."""
+        return self.model
 
     def measurements(self) -> Any:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""
@@ -492,20 +504,6 @@ class SavedRelease(Analysed):
         )
         return bool(np.isclose(sum(np.square(one).sum() for one in apart) / 2, self.record["fit"]["loss"]))
 
-    def look(self, table: Any, *, target: str | None = None) -> Look:
-        """Return the release beside its private table, NOT FOR PUBLICATION; see `Release.look`."""
-        asked = self.record.get("workload")
-        measured = [each.clique for each in self.estimates.measurements]
-        return look(self, table, None if asked is None else Workload(asked), measured, target)
-
-    def analysis(self) -> Analysis:
-        """Return the release as its draws see it; refused where no draws can be made."""
-        path, model = self.folder / "measurements.parquet", self.model
-        noisy = read_measurements(path, model.domain) if path.is_file() else ()
-        total = float(model.total) if self.record.get("total_public") else None
-        weighted = bool(self.record.get("weighted"))
-        return Analysis(model, noisy, total, weighted)
-
     def distances(self) -> tuple[NoisyDistance, ...]:
         """Return the noisy distances that an adaptive mechanism published, () for other mechanisms."""
         return tables.read_distances(self.folder / DISTANCES)
@@ -530,10 +528,6 @@ class SavedRelease(Analysed):
         if not (self.folder / "predictor").is_dir():
             raise ValueError(f"{self.folder} has no predictor: only a release by mldp trains one.")
         return predictor.read(self.folder / "predictor")
-
-    def report(self, query: Any) -> Reported:
-        """Return the answers to a query with their intervals, as `pgmjax query` does."""
-        return reported(self.model, self.estimates, query, self._learned)
 
     @functools.cached_property
     def _learned(self) -> Predictor | None:

@@ -14,7 +14,7 @@ import math
 import os
 import pathlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -284,16 +284,12 @@ def reading(domain: Domain, population: Population | None) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def look(
-    release: Any, table: Any, workload: Workload | None, measured: Iterable[Clique], target: str | None
-) -> Look:
+def look(release: Any, table: Any, target: str | None) -> Look:
     """Return a release beside its private table; see `Release.look`.
 
     Args:
-        release: with `model`, `population`, `seed` and `report`.
+        release: with `model`, `population`, `seed`, `workload`, `estimates` and `report`.
         table: a `Dataset` over the release's domain, or a frame.
-        workload: what it answers; None: the marginals that were measured.
-        measured: the marginals that were.
         target: the column that a classifier predicts; None: chosen from the domain.
     """
     model, domain = AskedModel.of(release.model), release.model.domain
@@ -302,8 +298,9 @@ def look(
     known = release.seed is not None  # by which the records of a unit are chosen; otherwise nobody knows them
     data = (data.chosen_by(repeatable_choice(release.seed)) if known else data).snapshot()
     chosen = not known and len(data.left_out()[1]) > 0
-    measured = list(dict.fromkeys(tuple(clique) for clique in measured))
-    asked = Workload.of_marginals(measured) if workload is None and measured else workload
+    measured = list(dict.fromkeys(each.clique for each in release.estimates.measurements))
+    asked = release.workload
+    asked = Workload.of_marginals(measured) if asked is None and measured else asked
     rows = _drawn(model)
     answers = tuple(_checked(release, data, asked))
     if chosen:  # no interval is one for these records

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -23,13 +22,12 @@ from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
-from pgmjax.queries import text as query_text
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
-from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, Reported, accuracy_of
-from pgmjax.release.analysis import Analysed, Analysis
+from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, accuracy_of
+from pgmjax.release.analysis import Analysed
 from pgmjax.release.asked import AskedModel
-from pgmjax.release.look import Look, look
+from pgmjax.release.folder import write
 from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
 from pgmjax.strategies import global_least_squares, local_least_squares
 
@@ -210,43 +208,6 @@ class Release(Analysed):
         asked = self.workload.cliques
         return accuracy_of(self.asked, self.estimates, asked, self.distances, self.population)
 
-    def report(self, query: Any) -> Reported:
-        """Return the answers to a query that are reported everywhere, with their intervals, at no cost.
-
-        Args:
-            query: a query, conditions such as "sex=F,age<30", or names, as `queries.text.asked` takes them.
-
-        Raises:
-            TypeError: none of these.
-            ValueError: it does not fit the domain.
-        """
-        query = query_text.asked(self.domain, query)
-        return self.estimates.report(query, self.asked.answer(query))
-
-    def look(self, table: Any, *, target: str | None = None) -> Look:
-        """Return this release beside its private table, for the table's holder. NOT FOR PUBLICATION.
-
-        How far columns, pairs and some triples are from the table's; how many of the 95 % intervals hold the
-        true answer; the worst cells; and what a classifier that is trained on synthetic rows gets right. All
-        is computed without noise. Neither the release nor a ledger changes.
-
-        Args:
-            table: a `Dataset` over the release's domain, or a frame, which is read as the release says that
-                its table was.
-            target: the column that a classifier predicts. Default: the last one of 2 to 20 values.
-
-        Raises:
-            TypeError: no table, or no name.
-            ValueError: the table does not fit the release's domain, or there is no such target.
-        """
-        measured = [each.clique for each in self.measurements]
-        return look(self, table, self.workload, measured, target)
-
-    def analysis(self) -> Analysis:
-        """Return the release as its draws see it; refused where no draws can be made."""
-        total = float(self.model.total) if self.total_public else None
-        return Analysis(self.model, self.measurements, total, self.weighted)
-
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.
 
@@ -256,8 +217,7 @@ class Release(Analysed):
         Raises:
             ValueError: it exists.
         """
-        folders = importlib.import_module("pgmjax.release.folder")  # whose writer takes releases
-        folders.write(self, folder, synthetic_rows=1 if self.weighted else None)
+        write(self, folder, synthetic_rows=1 if self.weighted else None)
 
     def counted(self) -> dict[str, Any]:
         """Return the fields of `release.json` on whom it protects and what it counts."""

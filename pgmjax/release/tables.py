@@ -23,7 +23,6 @@ from pgmjax.measurements.published import POPULATION, QUERIES, described
 from pgmjax.queries.query import Product, Query, marginal
 from pgmjax.queries.spec import in_words, row_names
 from pgmjax.release.accuracy import LEARNER, MODEL, NoisyDistance, rests_on
-from pgmjax.release.release import Release
 
 _VALUE_BYTES = 8
 _BLOCK_ROWS = 1 << 18
@@ -78,7 +77,7 @@ def measurements_table(measurements: Sequence[LinearMeasurement]) -> Any:
     return arrow.table(columns)
 
 
-def write_answers(release: Release, path: pathlib.Path) -> None:
+def write_answers(release: Any, path: pathlib.Path) -> None:
     """Write the answers to the workload, in its order, one row for each.
 
     The columns:
@@ -152,7 +151,7 @@ def read_distances(path: pathlib.Path) -> tuple[NoisyDistance, ...]:
 class _Answers:
     """The answers of a release as tables of bounded size."""
 
-    def __init__(self, release: Release):
+    def __init__(self, release: Any):
         arrow = checks.optional("pyarrow", extra="tables")
         self._release = release
         self._entries = release.workload.entries

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from typing import Any
 
@@ -14,27 +13,7 @@ from pgmjax.learning.predictor import Predictor
 from pgmjax.learning.selection import model_bound, noise_bound
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.queries import Query
-from pgmjax.queries import text as query_text
-from pgmjax.release.accuracy import LEARNER, CountEstimates, Reported
 from pgmjax.release.release import Release
-
-
-def reported(
-    model: Any, estimates: CountEstimates, query: Any, predictor: Predictor | None = None
-) -> Reported:
-    """Return the answers to a query: the trained model's where it learned them, else the fitted model's.
-
-    Args:
-        model: the fitted model.
-        estimates: from the released answers.
-        query: of the domain.
-        predictor: the trained model of a release that answers by it.
-    """
-    query = query_text.asked(model.domain, query)
-    if predictor is not None:
-        with contextlib.suppress(ValueError):  # attributes that no learner learned together, or another query
-            return estimates.report(query, predictor.predict(query), given_by=LEARNER)
-    return estimates.report(query, model.answer(query))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,10 +79,9 @@ class TrainedRelease(Release):
         chosen = self.answered_by if answered_by is None else answered_by
         return self.predict(self.workload) if chosen == "learner" else super().answers(chosen)
 
-    def report(self, query: Any) -> Reported:
-        """Return the answers to a query, by the trained model where it learned them; see `Release.report`."""
-        learned = self.answered_by == "learner"
-        return reported(self.asked, self.estimates, query, self._trained() if learned else None)
+    @property
+    def _learned(self) -> Predictor | None:
+        return self._trained() if self.answered_by == "learner" else None
 
     def predict(self, queries: Any) -> Any:
         """Return the trained model's answers to new queries at no further cost; see `Predictor.predict`."""
