@@ -331,6 +331,11 @@ def number(
     return result
 
 
+def finite(value: float | None) -> float | None:
+    """Return a number as JSON has it: None if it is not finite, or there is none."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
 def total(value: Any, name: str = "total", least: float = 1 / LARGEST) -> float:
     """Return a number of records (counts) above 0, which need not be whole, with squares that fit float64.
 

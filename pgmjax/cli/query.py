@@ -239,7 +239,12 @@ def _with_error_bars(saved: release_folder.SavedRelease, arguments: argparse.Nam
     columns = bars.values, bars.stddevs, bars.biases, bars.intervals, bars.determined
     answers, said = [], []
     for label, value, stddev, bias, ends, sure in zip(labels, *columns, strict=True):
-        answer = {"query": label, "estimate": float(value), "stddev": _finite(stddev), "bias": _finite(bias)}
+        answer = {
+            "query": label,
+            "estimate": float(value),
+            "stddev": checks.finite(stddev),
+            "bias": checks.finite(bias),
+        }
         answers.append({**answer, "interval": _ends(ends[None]), "determined": bool(sure)})
         words = f"{label}: {value:,.1f}"
         words += f", standard error {stddev:,.1f}" * bool(np.isfinite(stddev))
@@ -254,11 +259,6 @@ def _with_error_bars(saved: release_folder.SavedRelease, arguments: argparse.Nam
     told = {"method": bars.method, "level": LEVEL, "answers": answers}
     record = {**_facts(model.total, saved.population, model.inputs), **told}
     process.tell(arguments.json, record, said)
-
-
-def _finite(value: float) -> float | None:
-    """Return a number as JSON has it, None if there is none."""
-    return float(value) if np.isfinite(value) else None
 
 
 def _whole(
@@ -349,11 +349,11 @@ def _means(
             {
                 "condition": text,
                 "groups": [dict(zip(groups, each, strict=True)) for each in found.groups],
-                "means": [_finite(value) for value in found.estimates],
+                "means": [checks.finite(value) for value in found.estimates],
                 "intervals": [_ends(ends[None]) for ends in found.intervals],
                 "determined": found.determined.tolist(),
                 "records": found.records.tolist(),
-                "reach_within_bins": [_finite(value) for value in found.reach],
+                "reach_within_bins": [checks.finite(value) for value in found.reach],
             }
         )
         said += _lines_of_means(found, text, draws)

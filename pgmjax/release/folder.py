@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import importlib.metadata
 import json
-import math
 import os
 import pathlib
 import platform
@@ -345,8 +344,8 @@ def record_of(fit: Fit) -> dict[str, Any]:
         "status": fit.status.name,
         "meaning": fit.status.text,
         "steps": int(fit.steps),
-        "loss": _finite(fit.loss),
-        "gap": _finite(fit.gap),
+        "loss": checks.finite(fit.loss),
+        "gap": checks.finite(fit.gap),
         **({"method": fit.method} if fit.method == MAX_ENTROPY else {}),
         **({"regularisation": pulled} if pulled else {}),
     }
@@ -360,11 +359,6 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
     return found
-
-
-def _finite(value: float | None) -> float | None:
-    """The value, or None if it is not finite (JSON has no infinities)."""
-    return float(value) if value is not None and math.isfinite(value) else None
 
 
 @dataclasses.dataclass(frozen=True)

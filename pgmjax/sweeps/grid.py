@@ -131,13 +131,10 @@ class SweepGrid:
     def combinations(self) -> Iterator[tuple[TableSpec, WorkloadSpec, MechanismSpec, Fraction]]:
         """Yield the combinations to run `trials` times each; the table varies slowest."""
         for table, workload, mechanism in itertools.product(self.tables, self.workloads, self.mechanisms):
-            wanted = (workload.tables, mechanism.tables)
-            if any(names is not None and table.name not in names for names in wanted):
-                continue
-            if mechanism.workloads is not None and workload.name not in mechanism.workloads:
-                continue
-            for epsilon in self.epsilons:
-                yield table, workload, mechanism, epsilon
+            here = table.name in workload.tables and table.name in mechanism.tables
+            if here and workload.name in mechanism.workloads:
+                for epsilon in self.epsilons:
+                    yield table, workload, mechanism, epsilon
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,15 +145,15 @@ class MechanismSpec:
         name: command-line name of the mechanism.
         label: label in the results: the name with the options given in the grid.
         options: all its options, including defaults.
-        tables: the tables it runs on; None for all.
-        workloads: the workloads it runs on; None for all.
+        tables: the tables it runs on.
+        workloads: the workloads it runs on.
     """
 
     name: str
     label: str
     options: Mapping[str, Any]
-    tables: tuple[str, ...] | None = None
-    workloads: tuple[str, ...] | None = None
+    tables: Sequence[str]
+    workloads: Sequence[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,14 +165,14 @@ class WorkloadSpec:
         all_kway: k, for all marginals of k attributes; None if `file` is given.
         max_cells: with `all_kway`, keep as many marginals as fit in a model of this size; None keeps all.
         file: path of a workload file, or "" with `all_kway`.
-        tables: the tables it applies to; None for all.
+        tables: the tables it applies to.
     """
 
     name: str
     all_kway: int | None
     max_cells: int | None
     file: str
-    tables: tuple[str, ...] | None = None
+    tables: Sequence[str]
 
     def build(self, domain: Domain) -> Workload:
         """Build the workload for a domain.
@@ -240,7 +237,7 @@ def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) 
     name = checks.choice(f"{fields.where}: the mechanism", name, mechanisms.names())
     known = mechanisms.names()[name]
     given = checked_options(known, fields.take("options", dict, {}), f"{fields.where}: ")
-    only = fields.names("tables", tables), fields.names("workloads", workloads)
+    only = fields.names("tables", tables) or tables, fields.names("workloads", workloads) or workloads
     fields.done()
     defaults = mechanisms.options(known)
     for option in given:
@@ -258,13 +255,10 @@ def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) 
 
 def _estimator(content: dict[str, Any]) -> dict[str, Any]:
     fields = Fields("[estimator]", content.get("estimator", {}))
-    found = {}
-    for name, kind in _ESTIMATOR.items():
-        value = fields.take(name, kind, None)
-        if value is not None:
-            found[name] = _plain(value)
+    taken = {name: _plain(fields.take(name, kind, None)) for name, kind in _ESTIMATOR.items()}
     fields.done()
-    Estimator(**found)
+    found = {name: value for name, value in taken.items() if value is not None}
+    Estimator(**found)  # refused, if it must be, before anything runs
     return found
 
 
@@ -295,7 +289,7 @@ def read_workload(at: int, content: Any, folder: pathlib.Path, tables: Sequence[
     """
     fields, name = Fields.of_entry("workloads", at, content)
     k, cells = fields.take("all_kway", int, None), fields.take("max_cells", int, None)
-    file, only = fields.take("file", str, ""), fields.names("tables", tables)
+    file, only = fields.take("file", str, ""), fields.names("tables", tables) or tables
     fields.done()
     if (k is None) == (not file):
         raise ValueError(f"{fields.where}: give 'all_kway' or 'file', one of them.")
@@ -334,28 +328,22 @@ class Group:
     """The trials of one combination of settings, which are run and stored together.
 
     Attributes:
+        grid: the sweep that it is of.
         table: the table's name.
         workload: the workload's name.
         mechanism: the mechanism with its options.
         epsilon: epsilon of the budget.
-        delta: delta of the budget.
-        relation: the neighbouring relation.
-        estimator: settings of the fit.
         asked: the workload.
         content: everything the results depend on, apart from the trial.
-        trials: number of trials.
     """
 
+    grid: SweepGrid
     table: str
     workload: str
     mechanism: MechanismSpec
     epsilon: Fraction
-    delta: Fraction
-    relation: Relation
-    estimator: Mapping[str, Any]
     asked: Workload
     content: Mapping[str, Any]
-    trials: int
 
     @functools.cached_property
     def key(self) -> str:
@@ -365,7 +353,7 @@ class Group:
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
         """One cell per trial; with fewer trials, the first of these."""
-        keys = [_digest({"group": self.key, "trial": trial}) for trial in range(self.trials)]
+        keys = [_digest({"group": self.key, "trial": trial}) for trial in range(self.grid.trials)]
         return tuple(Cell(key, trial, int(key[:15], 16)) for trial, key in enumerate(keys))
 
     def __str__(self) -> str:
@@ -400,10 +388,7 @@ def groups(grid: SweepGrid, tables: Mapping[str, Table]) -> Iterator[Group]:
             "relation": grid.relation.value,
             "estimator": grid.estimator,
         }
-        yield Group(
-            table.name, workload.name, mechanism, epsilon, grid.delta, grid.relation, grid.estimator,
-            built[place], content, grid.trials,
-        )  # fmt: skip
+        yield Group(grid, *place, mechanism, epsilon, built[place], content)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -40,6 +40,7 @@ _MEANING = {
     "fit": "how the fits ended, with the number of trials where they differ",
 }
 
+_ORDER = ("table_name", "workload", "label", "epsilon_value", "finished", "group_key")
 _HEADS = (
     *("table", "workload", "mechanism", "epsilon", "trials", "mean absolute error", "root mean square"),
     *("largest", "total variation", "seconds", "first", "steps", "fit"),
@@ -125,7 +126,7 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> list[Line]:
         grouped.setdefault(row["group_key"], []).append(row)
     seen: dict[tuple[Any, ...], int] = {}
     lines = []
-    for members in sorted(grouped.values(), key=_place):
+    for members in sorted(grouped.values(), key=lambda members: [members[0][name] for name in _ORDER]):
         first = members[0]
         place = tuple(first[name] for name in ("table_name", "workload", "label", "epsilon"))
         seen[place] = seen.get(place, 0) + 1
@@ -146,11 +147,6 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> list[Line]:
             )
         )
     return lines
-
-
-def _place(members: list[Mapping[str, Any]]) -> tuple[Any, ...]:
-    names = ("table_name", "workload", "label", "epsilon_value", "finished", "group_key")
-    return tuple(members[0][name] for name in names)
 
 
 def _page(sweep: str, rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> str:

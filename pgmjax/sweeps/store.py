@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -54,21 +55,9 @@ COLUMNS = {
     "host": "VARCHAR NOT NULL",
     "finished": "TIMESTAMP NOT NULL",
 }
-CIRCUMSTANCES = (
-    "seconds",
-    "first_seconds",
-    "group_seconds",
-    "batch",
-    "forecast_bytes",
-    "peak_bytes",
-    "run",
-    "host",
-    "finished",
-)
-"""Columns on when, where and how fast a cell ran, which differ between runs of the same cell."""
 
 
-class ResultFile:
+class ResultFile(contextlib.AbstractContextManager["ResultFile"]):
     """A results file, open for reading or writing; use it in a `with` block.
 
     Args:
@@ -170,9 +159,6 @@ class ResultFile:
         order = "sweep, table_name, workload, label, epsilon_value, trial, key"
         asked = f"SELECT {', '.join(columns)} FROM results ORDER BY {order}"
         return [dict(zip(columns, row, strict=True)) for row in self._connection.execute(asked).fetchall()]
-
-    def __enter__(self) -> ResultFile:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
