@@ -46,8 +46,7 @@ class FitPictures:
         if ax is None:
             pyplot = checks.optional("matplotlib.pyplot", extra="plots")
             _, ax = pyplot.subplots(figsize=(5.6, 3.4), layout="constrained")
-        colours = axes.style()
-        axes.clear(ax, colours)
+        axes.clear(ax)
         steps, loss, gap = np.array(self.trace, float).T
         shown = [("loss", loss, self.loss, colours.fit), ("certified gap", gap, self.gap, colours.noisy)]
         for name, values, end, colour in shown:
