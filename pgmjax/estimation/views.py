@@ -48,7 +48,7 @@ class FitPictures:
             _, ax = pyplot.subplots(figsize=(5.6, 3.4), layout="constrained")
         axes.clear(ax)
         steps, loss, gap = np.array(self.trace, float).T
-        shown = [("loss", loss, self.loss, colours.fit), ("certified gap", gap, self.gap, colours.noisy)]
+        shown = [("loss", loss, self.loss, axes.FIT), ("certified gap", gap, self.gap, axes.NOISY)]
         for name, values, end, colour in shown:
             drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
             ax.plot(steps, drawn, color=colour, marker="o", markersize=2.5, linewidth=1.3, label=name)
@@ -57,10 +57,10 @@ class FitPictures:
         ax.set_yscale("log")
         ax.tick_params(which="minor", length=0)
         ax.set_xlim(left=0)
-        ax.set_xlabel("steps", color=colours.muted)
-        ax.set_title(_ended(self), color=colours.ink, fontsize=10, loc="left")
-        ax.grid(axis="y", color=colours.grid, linewidth=0.6)
-        ax.legend(frameon=False, labelcolor=colours.ink, fontsize=9.5)
+        ax.set_xlabel("steps", color=axes.MUTED)
+        ax.set_title(_ended(self), fontsize=10, loc="left")
+        ax.grid(axis="y", color=axes.GRID, linewidth=0.6)
+        ax.legend(frameon=False, fontsize=9.5)
         return ax
 
     def _repr_html_(self) -> str:
