@@ -380,7 +380,7 @@ class Job:
         if (out / "release.json").is_file() and not partial.is_dir():
             return f"interrupted; the release is at {out}"
         if run_folder.holds_answers(partial):
-            return f"interrupted; the noisy answers are in {partial}. {self._resume(out, _ANSWERS)}."
+            return f"interrupted; the noisy answers are in {partial}. {self._resume(out, _ANSWERS)}"
         if not charged:
             return "interrupted; nothing was spent"
         if self.drawn:

@@ -33,7 +33,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.formats import Format
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax._internal.private_files import open_private
+from pgmjax._internal.private_files import lock, open_private
 
 _LONGEST_NUMBER = 400  # digits; Python takes time that grows with their square
 _LARGEST_HEADER = 10_000
@@ -186,10 +186,10 @@ def sweep(parent: pathlib.Path) -> None:
     for folder in parent.glob(".????????????.partial") if parent.is_dir() else ():
         if _PARTIAL.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
             with contextlib.suppress(OSError):
-                lock = try_lock(folder)
-                if lock is not None:
+                handle = try_lock(folder)
+                if handle is not None:
                     shutil.rmtree(folder, ignore_errors=True)
-                    os.close(lock)
+                    os.close(handle)
 
 
 def try_lock(path: pathlib.Path) -> int | None:
@@ -200,17 +200,15 @@ def try_lock(path: pathlib.Path) -> int | None:
     Raises:
         BlockingIOError: another process, or another part of this one, holds it.
     """
-    try:
-        import fcntl
-    except ImportError:
-        return None
     handle = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if lock(handle):
+            return handle
     except BaseException:
         os.close(handle)
         raise
-    return handle
+    os.close(handle)
+    return None
 
 
 @contextlib.contextmanager

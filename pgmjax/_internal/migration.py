@@ -783,13 +783,9 @@ class _Named(abc.ABCMeta):
         def __call__(cls, *args: Any, **given: Any) -> Any:
             try:
                 return super().__call__(*args, **given)
-            except TypeError:
-                wrong = wrong_call(cls, args, given, cls.__name__)
-                if wrong is None:
-                    raise
-                raise wrong from None
-            except AttributeError as error:
-                wrong = _misfit(error, cls, args, given)
+            except (AttributeError, TypeError) as error:
+                found = wrong_call(cls, args, given, cls.__name__) if isinstance(error, TypeError) else None
+                wrong = found or _misfit(error, cls, args, given)
                 if wrong is None:
                     raise
                 raise wrong from None

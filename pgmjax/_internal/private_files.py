@@ -97,8 +97,7 @@ def _named() -> Iterator[IO[bytes]]:
     folder = pathlib.Path(tempfile.mkdtemp(prefix=_TEMPORARY))
     try:
         with open(folder / "table", "xb", opener=_opener) as file:
-            lock = _lock(file.fileno())
-            assert lock
+            lock(file.fileno())
             yield file
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -129,19 +128,23 @@ def _is_abandoned(path: pathlib.Path) -> bool:
         return True
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        return _lock(handle)
+        lock(handle)
+    except BlockingIOError:
+        return False
     finally:
         os.close(handle)
+    return True
 
 
-def _lock(handle: int) -> bool:
-    """Lock an open file, for as long as it is open; return whether nobody else has."""
+def lock(handle: int) -> bool:
+    """Lock an open file or folder for as long as it is open; return whether the system has such locks.
+
+    Raises:
+        BlockingIOError: another process, or another part of this one, holds it.
+    """
     try:
         import fcntl
     except ImportError:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
         return False
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return True

@@ -20,6 +20,7 @@ from typing import Any
 from pgmjax import job as jobs
 from pgmjax import mechanisms
 from pgmjax._internal import checks, files
+from pgmjax._internal.extras import arrow, parquet
 from pgmjax.cli import process
 from pgmjax.data import demo
 from pgmjax.data import files as table_files
@@ -345,7 +346,6 @@ def _given(arguments: argparse.Namespace) -> dict[str, Any]:
 def _tables(arguments: argparse.Namespace) -> None:
     """Draw tables to analyse from a release into a new folder there."""
     _of_release(arguments, "tables", ("rows",))
-    arrow, parquet = (checks.optional(name, extra="tables") for name in ("pyarrow", "pyarrow.parquet"))
     m = checks.integer("--tables", arguments.tables, low=2)
     rows = None if arguments.rows is None else checks.integer("--rows", arguments.rows, low=1)
     saved = release_folder.opened(arguments.table)

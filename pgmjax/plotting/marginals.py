@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal.extras import pyplot
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import NoisyMarginal
@@ -68,7 +68,6 @@ def draw(
     panels = [_Panel(clique, marginal(clique), noisy(clique)) for clique in cliques]
     places, rows = _places([panel.width for panel in panels])
     columns = max(column + panel.width for panel, (_, column) in zip(panels, places, strict=True))
-    pyplot = checks.optional("matplotlib.pyplot", extra="plots")
     figure = pyplot.figure(figsize=(4.2 * columns, 2.9 * rows + 0.3), layout="constrained")
     grid = figure.add_gridspec(rows, columns)
     drawn: dict[Clique, Any] = {}
@@ -120,9 +119,7 @@ def _legend(figure: Any, panels: Sequence[_Panel], stddevs: float) -> None:
     """Add a legend for bars and points, if any points are drawn."""
     if all(panel.noisy is None or len(panel.clique) == 2 for panel in panels):
         return
-    patches = checks.optional("matplotlib.patches", extra="plots")
-    lines = checks.optional("matplotlib.lines", extra="plots")
-    bar = patches.Patch(color=drawing.FIT, label="fitted count")
+    bar = pyplot.Rectangle((0, 0), 1, 1, color=drawing.FIT, label="fitted count")
     said = f"noisy count, {stddevs:g} standard deviations each way"
-    point = lines.Line2D([], [], color=drawing.NOISY, marker="o", markersize=3.2, linewidth=0.9, label=said)
+    point = pyplot.Line2D([], [], color=drawing.NOISY, marker="o", markersize=3.2, linewidth=0.9, label=said)
     figure.legend(handles=[bar, point], loc="outside upper left", ncols=2, frameon=False, fontsize=9.5)

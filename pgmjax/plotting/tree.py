@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pgmjax._internal import checks
+from pgmjax._internal.extras import pyplot
 from pgmjax._internal.memory import scientific
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Variables
@@ -159,7 +159,6 @@ def _new_axes(layout: TreeLayout, labels: Sequence[str], title: str) -> Any:
     lines = len(labels)
     height = 0.42 if lines <= 60 else max(0.2, 30 / lines) if lines <= 150 else 30 / lines
     width = STEP * (max(layout.column) + 1) + 0.085 * max(map(len, labels)) + 0.3
-    pyplot = checks.optional("matplotlib.pyplot", extra="plots")
     size = max(width, 5, 0.085 * len(title) + 0.3), height * (lines + 1) + 0.4
     figure, axes = pyplot.subplots(figsize=size)
     figure.subplots_adjust(0.02, 0.01, 0.99, 1 - 0.35 / figure.get_figheight())

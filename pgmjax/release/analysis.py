@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.extras import arrow
 from pgmjax._internal.migration import Named, instead, of_class
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.population import Population, sentences_of
@@ -239,7 +240,7 @@ class Analysed(Named):
             ImportError: pandas or pyarrow is not installed.
             ValueError: m is below 2, rows below 1, records have weights, or nothing was measured.
         """
-        arrow, _ = checks.optional("pyarrow", extra="tables"), checks.optional("pandas", extra="demo")
+        checks.optional("pandas", extra="demo")
         return [arrow.table(columns).to_pandas() for _, columns in self.drawn_columns(m, seed, rows)]
 
     def estimate(

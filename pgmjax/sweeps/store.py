@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from pgmjax._internal import checks, formats
+from pgmjax._internal.extras import duckdb
 from pgmjax._internal.files import parse_json
 
 COLUMNS = {
@@ -79,7 +80,6 @@ class ResultFile(contextlib.AbstractContextManager["ResultFile"]):
 
     def __init__(self, path: str | os.PathLike[str], read_only: bool = False):
         self.path = pathlib.Path(path)
-        duckdb = checks.optional("duckdb", extra="tables")
         if read_only and not self.path.exists():
             raise FileNotFoundError(
                 f"There is no file of results {self.path}: pgmjax bench run GRID writes one."
