@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -124,6 +125,4 @@ class _Watch:
 
 def _time(seconds: float) -> str:
     """Format seconds as h:mm:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"
+    return str(datetime.timedelta(seconds=round(seconds)))

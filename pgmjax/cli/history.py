@@ -41,7 +41,6 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.queries import Product, Query, marginal
 from pgmjax.queries import text as query_text
 from pgmjax.queries.spec import in_words, row_names
-from pgmjax.release.statement import not_secure
 
 _APART = 20.0
 """Standard deviations by which noise does not move an answer away from the others."""
@@ -87,8 +86,7 @@ def ask(arguments: argparse.Namespace) -> None:
         found = dataclasses.replace(found, notes=(*found.notes, note))
     told = {"method": arguments.method, "answers_used": len(history), "secure": history.secure}
     _print(found, names, arguments, told)
-    if not history.secure:
-        process.say(not_secure(of_measurements(history.measurements)))
+    warn_if_insecure(of_measurements(history.measurements))
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -122,8 +120,7 @@ def train(arguments: argparse.Namespace) -> None:
         f"  ask  pgmjax history ask {out} CONDITION",
     ]
     process.tell(arguments.json, {"out": str(out), **told}, said)
-    if not history.secure:
-        process.say(not_secure(found.inputs))
+    warn_if_insecure(found.inputs)
 
 
 def learner_named(text: str) -> Learner:

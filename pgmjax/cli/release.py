@@ -148,21 +148,21 @@ def make(
         raise RuntimeError(job.lacking(out, missing))
 
 
+def reading_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return how the file of a table is to be read, as far as options say it: arguments of `Dataset.read`."""
+    named = {each: getattr(arguments, each, None) for each in ("weights", "max_weight", "rows_outside")}
+    given = {"header": False if arguments.no_header else None, "encoding": arguments.text_encoding, **named}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def job_of(
     arguments: argparse.Namespace, domain: Domain | Draft | None, kind: Any = jobs.Job, **more: Any
 ) -> Any:
     """Return the job on the table that the options name, to which other arguments are added."""
-    reading = {
-        "header": False if arguments.no_header else None,
-        "weights": arguments.weights,
-        "max_weight": arguments.max_weight,
-        "rows_outside": arguments.rows_outside,
-        "encoding": arguments.text_encoding,
-    }
     return kind(
         records=demo.load if arguments.demo else arguments.table,
         domain=domain,
-        reading={name: value for name, value in reading.items() if value is not None},
+        reading=reading_of(arguments),
         unit=unit_of(arguments),
         epsilon=arguments.epsilon,
         relation=arguments.relation,
@@ -490,6 +490,20 @@ def show_progress(arguments: argparse.Namespace) -> bool | None:
     return False if arguments.quiet or sys.stderr is None else None
 
 
+def of_no_table(arguments: argparse.Namespace) -> tuple[tuple[bool, str], ...]:
+    """Return the cases of two tables and of none, for `process.refuse`."""
+    return (
+        (
+            arguments.demo and arguments.table is not None,
+            f"--demo has a table of its own: leave out --demo, or {arguments.table}.",
+        ),
+        (
+            not arguments.demo and arguments.table is None,
+            "The table is missing: give its file, or --demo to try the command on a public table.",
+        ),
+    )
+
+
 def check_table(arguments: argparse.Namespace) -> None:
     """Reject incompatible options about the table and its ledger before anything is read.
 
@@ -503,14 +517,7 @@ def check_table(arguments: argparse.Namespace) -> None:
     )
     unit_of(arguments)
     process.refuse(
-        (
-            arguments.demo and arguments.table is not None,
-            f"--demo has a table of its own: leave out --demo, or {arguments.table}.",
-        ),
-        (
-            not arguments.demo and arguments.table is None,
-            "The table is missing: give its file, or --demo to try the command on a public table.",
-        ),
+        *of_no_table(arguments),
         (
             os.path.isfile(os.path.join(arguments.table or "", "release.json")),
             f"{arguments.table} is a release: pgmjax release {arguments.table} --add-rows N draws more rows "
