@@ -377,14 +377,17 @@ class Job:
             charged: whether a ledger keeps the run's charge and answers.
         """
         partial = run_folder.partial_of(out)
-        if (out / "release.json").is_file() and not partial.is_dir():
-            return f"interrupted; the release is at {out}"
-        if run_folder.holds_answers(partial):
-            return f"interrupted; the noisy answers are in {partial}. {self._resume(out, _ANSWERS)}"
-        if not charged:
-            return "interrupted; nothing was spent"
-        if self.drawn:
-            return f"interrupted; nothing was written. {AGAIN}"
+        said = checks.first_said(
+            ((out / "release.json").is_file() and not partial.is_dir(), f"the release is at {out}"),
+            (
+                run_folder.holds_answers(partial),
+                f"the noisy answers are in {partial}. {self._resume(out, _ANSWERS)}",
+            ),
+            (not charged, "nothing was spent"),
+            (self.drawn, f"nothing was written. {AGAIN}"),
+        )
+        if said:
+            return f"interrupted; {said}"
         return "interrupted before noise was drawn. Run the same command again: it is charged only once."
 
     def _after_failure(self, error: Exception, is_made: bool, out: pathlib.Path) -> str:

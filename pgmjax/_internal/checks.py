@@ -256,6 +256,16 @@ def counted(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
+def first_said(*cases: tuple[object, str], otherwise: str = "") -> str:
+    """Return what is to be said in the first of some cases that is so, else the other words.
+
+    Example:
+        >>> first_said((2 > 3, "two is more"), (3 > 2, "three is more"), otherwise="both are alike")
+        'three is more'
+    """
+    return next((said for case, said in cases if case), otherwise)
+
+
 def kind(value: Any, kinds: Any, said: str, then: str = "") -> None:
     """Refuse a value that is of none of some types.
 

@@ -57,24 +57,30 @@ def absent(what: str, path: str | os.PathLike[str], *, several: bool = False) ->
         path: as it was given.
         several: whether several files may stand here, whose names a shell would list.
     """
-    if "://" in os.fspath(path):
-        return f"{os.fspath(path)} is an address: download the {what}, and give the name of the file."
-    if os.fspath(path) == "-":
-        return f"Standard input cannot be the {what}, which is read more than once: save it to a file."
-    file = pathlib.Path(path)
-    if file.is_dir():
-        return f"{os.fspath(path)} is a folder: give a {what}."
-    if file.parts[:1] == ("~",):
-        return f"There is no {what} {os.fspath(path)}. A shell replaces ~ only without quotes."
-    if re.search(r"[*?]", file.name):
-        listed = "A shell replaces * and ? by names only without quotes: leave them off, or list the names."
-        return f"There is no {what} {os.fspath(path)}. {listed if several else _PATTERN}"
+    name, file = os.fspath(path), pathlib.Path(path)
     beside: list[str] = []
     with contextlib.suppress(OSError):
-        beside = [name for name in os.listdir(file.parent) if not name.endswith(_UNREAD)]
+        beside = [each for each in os.listdir(file.parent) if not each.endswith(_UNREAD)]
     close = difflib.get_close_matches(file.name, beside, 1, 0.7)
     meant = f"Did you mean {file.with_name(close[0])}?" if close else "Check its name and its folder."
-    return f"There is no {what} {os.fspath(path)}. {meant}"
+    listed = "A shell replaces * and ? by names only without quotes: leave them off, or list the names."
+    return checks.first_said(
+        ("://" in name, f"{name} is an address: download the {what}, and give the name of the file."),
+        (
+            name == "-",
+            f"Standard input cannot be the {what}, which is read more than once: save it to a file.",
+        ),
+        (file.is_dir(), f"{name} is a folder: give a {what}."),
+        (
+            file.parts[:1] == ("~",),
+            f"There is no {what} {name}. A shell replaces ~ only without quotes.",
+        ),
+        (
+            re.search(r"[*?]", file.name),
+            f"There is no {what} {name}. {listed if several else _PATTERN}",
+        ),
+        otherwise=f"There is no {what} {name}. {meant}",
+    )
 
 
 def is_ledger(path: str | os.PathLike[str]) -> bool:

@@ -359,13 +359,13 @@ class _Parser(argparse.ArgumentParser):
         """Parse arguments; the command itself, and not `pgmjax`, refuses those that it does not have."""
         if self._mixes:
             return super().parse_known_args(args, namespace)
-        self.words = [*(_words(None) if args is None else args)]
+        self.words = [*_words(args)]
         found, strange = super().parse_known_args(args, namespace)
         if self._subparsers is None and any(not word.startswith("-") for word in strange):
             found, strange = self._mixed(args) or (found, strange)
         if strange and (self._subparsers is None or self.get_default("run")):
-            words = _words(None) if args is None else args
-            self.error(f"unrecognized arguments: {' '.join(strange)}{_instead(strange, self, words)}")
+            said = f"unrecognized arguments: {' '.join(strange)}"
+            self.error(f"{said}{_instead(strange, self, self.words)}")
         return found, strange
 
     def _mixed(self, args: Any) -> tuple[Any, list[str]] | None:
@@ -417,7 +417,7 @@ class _Parser(argparse.ArgumentParser):
         early = "".join(re.findall("^unrecognized arguments: (-[^ ]*)$", message))
         if required and strange and runs:
             return f"unrecognized arguments: {strange[0]}{_instead(strange[:1], self, self.words)}"
-        return _first_of(
+        return checks.first_said(
             (
                 early and not runs,
                 f"{message}. Options stand behind the command, as in pgmjax release TABLE {early}",
@@ -449,11 +449,6 @@ class _Parser(argparse.ArgumentParser):
             ),
             otherwise=message,
         )
-
-
-def _first_of(*cases: tuple[object, str], otherwise: str = "") -> str:
-    """Return what is to be said in the first of some cases that is so, else the other words."""
-    return next((said for case, said in cases if case), otherwise)
 
 
 class _Once(argparse._StoreAction):
@@ -516,7 +511,7 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     gaussian = ", Gaussian with one" * ("--delta" in options)
     close = difflib.get_close_matches(word, known, 1, 0.7)
     close = close or [f"{parser.prog} {name} {word}" for name, each in others.items() if word in below(each)]
-    return _first_of(
+    return checks.first_said(
         (here in known, f". Did you mean {here}?"),
         (
             word.lower() in _NOISE.split() and {"add-remove", "marginals"} & {*known},
@@ -566,7 +561,7 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     then = f": write {long}" if long in known else ""
     advice = _ADVICE.get(command, {}).get(name) or _ADVICE[""].get(name)
     also, setting = _ALSO.get(name), name.replace("-", "_")
-    said = _first_of(
+    said = checks.first_said(
         (
             re.match(r"-[A-Za-z]$", option),
             f". Options have no short form here{then}; {parser.prog} --help lists them",
@@ -588,7 +583,7 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
         known = [each for each in known if not _is_switch(each, parser)]
     close = [each for each in close if each in known] or _close(option, known)
     others = [*_having(option, _parser())]
-    return _first_of(
+    return checks.first_said(
         (close, f". Did you mean {' or '.join(close)}?"),
         (others, f". It is an option of {' and '.join(others[:2])}"),
         otherwise=f". {takes}; --help lists these",
@@ -611,7 +606,7 @@ def _instead_of_word(word: str, parser: argparse.ArgumentParser, given: Sequence
         what for named, what in _NAMES.items() if named in given and word in given[given.index(named) :]
     ]
     before = given[given.index(word) - 1] if word in given else ""
-    return _first_of(
+    return checks.first_said(
         (
             meant and word.startswith(f" {meant[0]}"),
             f". There is a blank before {near}, as of a backslash within a line: take it away",

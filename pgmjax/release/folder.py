@@ -568,16 +568,25 @@ def inputs_in(folder: str | os.PathLike[str], record: Mapping[str, Any]) -> tupl
 
 def _other_command(where: pathlib.Path) -> str:
     """Return what to do with what was given in place of a release, or ""."""
-    if (where.parent / "release.json").is_file() and not where.is_dir():
-        return f" Give the folder: {where.parent}."
-    if any(where.name.lower().endswith((kind, f"{kind}.gz")) for kind in text_file.KINDS):
-        return " This is a table: release it first (pgmjax release), then query the release."
-    if (where / "history.json").is_file():
-        return " It is a history of answers, which pgmjax history ask reads."
-    if (where / predictor.FOLDER.record).is_file():
-        return " It is a trained model, which pgmjax history ask reads."
-    ledger = " If it is a ledger, pgmjax ledger show and pgmjax session ask read it."
-    return ledger if is_ledger(where) else ""
+    return checks.first_said(
+        (
+            (where.parent / "release.json").is_file() and not where.is_dir(),
+            f" Give the folder: {where.parent}.",
+        ),
+        (
+            any(where.name.lower().endswith((kind, f"{kind}.gz")) for kind in text_file.KINDS),
+            " This is a table: release it first (pgmjax release), then query the release.",
+        ),
+        (
+            (where / "history.json").is_file(),
+            " It is a history of answers, which pgmjax history ask reads.",
+        ),
+        (
+            (where / predictor.FOLDER.record).is_file(),
+            " It is a trained model, which pgmjax history ask reads.",
+        ),
+        (is_ledger(where), " If it is a ledger, pgmjax ledger show and pgmjax session ask read it."),
+    )
 
 
 def read(folder: str | os.PathLike[str]) -> SavedRelease:
