@@ -1,7 +1,7 @@
 """The command `pgmjax`: release a table under differential privacy, and query the release.
 
-Each module is a command; `query` also defines `mechanisms`. The exceptions are `options` (the options of all
-commands) and `process` (signals and standard streams).
+Each module is a command. The exceptions are `options` (the options of all commands), `typed` (messages in the
+words of the command line) and `process` (signals and standard streams).
 
 Exit codes: 0 done, 1 failed (not because of the input), 2 bad input or usage, 130 interrupted.
 """

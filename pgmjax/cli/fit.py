@@ -19,7 +19,6 @@ from pgmjax.estimation.constraints import FixedMarginal, read_constraints
 from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements.published import Published, read_published
 from pgmjax.release import folder as release_folder
-from pgmjax.release import published as published_folder
 from pgmjax.release import statement as report_text
 
 _APART = 5.0  # standard deviations of a loss of squares, beyond which noise does not explain it
@@ -54,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
     estimator = dataclasses.replace(release.estimator_of(arguments), approximate=arguments.approximate)
     fit = estimator.fit(domain, found.measurements, arguments.total, constraints=facts, prior=earlier)
     _check_facts(facts, fit, found)
-    published_folder.write(found, fit, out, total_public=known, facts=facts, **rows)
+    release_folder.write_fit(found, fit, out, total_public=known, facts=facts, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
     release.tell(arguments, out, record, _lines(out, found, fit, domain, record))
 

@@ -1,8 +1,6 @@
 """`pgmjax query`: query a release or a perturbed table, which the folder's record tells apart.
 
 A release answers from its model, a perturbed table by unbiased estimates. Neither costs any privacy.
-
-`pgmjax mechanisms` lists the mechanisms and their options.
 """
 
 from __future__ import annotations
@@ -10,16 +8,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
 import pathlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from pgmjax import mechanisms
 from pgmjax._internal import checks
 from pgmjax.cli import perturb, process
 from pgmjax.cli.options.shared import LEVEL
@@ -431,27 +426,3 @@ def _interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:
     half = answers.half_width(LEVEL)
     low, high = (np.clip(answers.value + side * half, answers.low, answers.high) for side in (-1, 1))
     return low, high
-
-
-def run_mechanisms(arguments: argparse.Namespace) -> None:
-    """Print each mechanism's name, summary, supported relations and options."""
-    found = {name: _describe(mechanism) for name, mechanism in mechanisms.names().items()}
-    width, said = max(map(len, found)), []
-    for name, about in found.items():
-        words = ", ".join(f"{option}={value}" for option, value in about["options"].items())
-        said.append(f"{name:<{width}}  {about['summary']}")
-        said.append(f"{'':<{width}}    under {' or '.join(about['relations'])}; options: {words or 'none'}")
-    process.tell(arguments.json, {"mechanisms": found}, said)
-
-
-def _describe(mechanism: Any) -> dict[str, Any]:
-    """Return a description of a mechanism; option defaults are written as on the command line."""
-    defaults = mechanisms.options(mechanism).items()
-    return {
-        "summary": mechanism.summary,
-        "relations": [relation.value for relation in mechanism.relations],
-        "options": {
-            name: str(value) if isinstance(value, str | Fraction) else json.dumps(value, default=str)
-            for name, value in defaults
-        },
-    }

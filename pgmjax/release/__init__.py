@@ -4,5 +4,5 @@
 trained model. `run_folder` keeps a run's noisy answers until they are a release. `folder` writes a release to
 disk and reads it back, including the Parquet files of `tables`, and models of any kind. `report` builds the
 HTML page from `figures` and the sentences of `accuracy` and `statement`.
-`analysis` makes tables to analyse and estimates from draws, `published` the folders of `pgmjax fit`.
+`analysis` makes tables to analyse and estimates from draws.
 """

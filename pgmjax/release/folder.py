@@ -1,4 +1,4 @@
-"""A release on disk: a folder that exists in full or not at all.
+"""A release, or a fit to answers that were published elsewhere, on disk: a folder in full or not at all.
 
 It is written next to its final location and renamed when complete, so that an interrupt or a full disk
 leaves nothing behind. Everything in it is computed from released numbers.
@@ -27,12 +27,13 @@ from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.data import text_file
 from pgmjax.data.population import Population
+from pgmjax.estimation.constraints import kind_of
 from pgmjax.estimation.estimator import MAX_ENTROPY, Estimator, Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import inputs, transcript
 from pgmjax.measurements.inputs import MEASURED, Input, are_secure
-from pgmjax.measurements.published import read_measurements
+from pgmjax.measurements.published import Published, read_measurements
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model import row_file
 from pgmjax.model.graphical import GraphicalModel
@@ -45,7 +46,9 @@ from pgmjax.queries.workload import Workload
 from pgmjax.release import assurance, tables, whole_table
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance
 from pgmjax.release.analysis import Analysed
-from pgmjax.release.report import render
+from pgmjax.release.asked import AskedModel
+from pgmjax.release.report import render, render_fit
+from pgmjax.release.statement import not_secure, of_inputs
 from pgmjax.uncertainty.intervals import ErrorBars, error_bars
 
 FIT_RECORD = "fit.json"
@@ -53,6 +56,10 @@ SYNTHETIC_FORMATS = ("parquet", "csv")
 MOST_ROWS = 10_000_000
 DISTANCES = "distances.parquet"
 """File of the noisy distances that an adaptive mechanism published."""
+_OF_FIT = (
+    "The noisy answers were published elsewhere. This fit read no record, added no noise, and "
+    "computed everything else from those answers."
+)
 _KEYS = (
     "mechanism",
     "epsilon",
@@ -212,6 +219,96 @@ def fill(
             _write_record(folder, {**record, "missing": reasons} if reasons else record)
             progress.advance(note=name)
     return missing
+
+
+def _statement_of_fit(told: Sequence[Input]) -> str:
+    """Return what a fit promises, which is what its inputs do.
+
+    Args:
+        told: its inputs.
+    """
+    paid = [each for each in told if each.cost is not None]
+    said = [_OF_FIT, of_inputs(told)]
+    if not paid:
+        said.insert(1, "Their publisher states what privacy they have.")
+    elif len(paid) == 1:
+        said.insert(1, f"They come from {paid[0].words}, and have the privacy that is stated there.")
+    return " ".join(filter(None, (not_secure(told), *said)))
+
+
+def write_fit(
+    published: Published,
+    fit: Fit,
+    out: str | os.PathLike[str],
+    *,
+    synthetic_rows: int | None = None,
+    synthetic_format: str = "parquet",
+    synthetic_seed: int = 0,
+    method: str = ROUND,
+    codes: bool = False,
+    escape_formulas: bool = False,
+    total_public: bool = False,
+    facts: Sequence[Any] = (),
+) -> pathlib.Path:
+    """Write a fit to published answers as a folder.
+
+    Args:
+        published: the answers.
+        fit: the fit.
+        out: the folder to create; it must not exist.
+        synthetic_rows: number of rows to draw. Default: the total, rounded, at most 10 million.
+        synthetic_format: "parquet" or "csv".
+        synthetic_seed: seed of the rows.
+        method: "round" deals the rows evenly, "multinomial" draws them independently of one another.
+        codes: write rows as codes of the domain instead of values.
+        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
+        total_public: whether the number of records was given, and not estimated.
+        facts: constraints that the fit keeps to.
+
+    Returns:
+        The folder: `fit.json`, `model/`, `measurements.parquet`, `synthetic.parquet` (or `.csv`) and
+        `report.html`.
+
+    Raises:
+        ValueError: the folder exists, or an argument is out of range; nothing is written.
+    """
+    check_packages()
+    row_file.check_escape(escape_formulas, synthetic_format)
+    rows = min(round(fit.model.total), MOST_ROWS) if synthetic_rows is None else synthetic_rows
+    record = {
+        **formats.FIT.heading(),
+        "total": fit.model.total,
+        "total_public": total_public,
+        "absent": sum(published.absent),
+        "facts": [f"{kind_of(each)} over {', '.join(each.clique)}" for each in facts],
+        "fit": record_of(fit),
+        "synthetic": "codes" if codes else "values",
+        "method": method,
+        "secure": inputs.are_secure(fit.model.inputs),
+        inputs.KEY: inputs.to_list(fit.model.inputs),
+        "statement": _statement_of_fit(fit.model.inputs),
+        **({} if published.population is None else {"population": published.population.to_dict()}),
+        "versions": versions(),
+    }
+    with reserve_folder(out) as folder:
+        fit.model.save(folder / "model")
+        path = folder / "measurements.parquet"
+        tables.write_measurements(published.measurements, path, population=published.population)
+        decode = False if codes else "values"
+        synthetic = folder / f"synthetic.{synthetic_format}"
+        fit.model.sample_to(
+            synthetic,
+            rows,
+            synthetic_seed,
+            method=method,
+            decode=decode,
+            show_progress=False,
+            escape_formulas=escape_formulas,
+        )
+        page = render_fit(record, AskedModel.of(fit.model), published.measurements)
+        (folder / "report.html").write_text(page, encoding="utf-8")
+        (folder / FIT_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return pathlib.Path(out).absolute()
 
 
 def _optional_parts(release: Any) -> dict[str, Callable[[pathlib.Path], Any]]:

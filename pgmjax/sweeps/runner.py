@@ -23,9 +23,8 @@ import jax
 from pgmjax._internal import checks, device
 from pgmjax.release import folder as release_folder
 from pgmjax.sweeps import work
-from pgmjax.sweeps.grid import Cell, Group, SweepGrid, groups
+from pgmjax.sweeps.grid import Cell, Group, SweepGrid, Table, groups, load
 from pgmjax.sweeps.store import ResultFile
-from pgmjax.sweeps.tables import Table, load
 from pgmjax.sweeps.work import MemoryForecast, Row, forecast
 
 _MOST = 2**63 - 1  # largest value of a BIGINT column

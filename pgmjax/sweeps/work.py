@@ -34,8 +34,7 @@ from pgmjax.queries import marginal
 from pgmjax.queries.workload import Workload
 from pgmjax.release.look import total_variation
 from pgmjax.release.release import Release
-from pgmjax.sweeps.grid import Cell, Group
-from pgmjax.sweeps.tables import Table
+from pgmjax.sweeps.grid import Cell, Group, Table
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,8 +6,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import sweeps
-from pgmjax.sweeps.grid import groups
-from pgmjax.sweeps.tables import load
+from pgmjax.sweeps.grid import groups, load
 from pgmjax.sweeps.work import forecast
 
 MORE = '[[mechanisms]]\nname = "mst"\n[[mechanisms]]\nname = "hdmm"\noptions = { strategy = "kron" }\n'

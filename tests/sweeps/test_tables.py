@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import sweeps
-from pgmjax.sweeps.tables import TableSpec, load
+from pgmjax.sweeps.grid import TableSpec, load
 
 ROOT = pathlib.Path(__file__).parents[2]
 
