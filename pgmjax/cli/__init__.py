@@ -160,7 +160,7 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
     ),
 }
 """What to do instead of options that other programs have, by command; "" of all that have no such option."""
-_ALSO: Mapping[str, str] = _each(
+_OPTIONS_OF_OTHERS: Mapping[str, str] = _each(
     {
         "output o dest output-dir outdir output-path save-to": "--out",
         "num-samples sample-size n-samples num-rows n-rows nrows n size samples": "--rows",
@@ -176,7 +176,7 @@ _ALSO: Mapping[str, str] = _each(
     }
 )
 """Options by their names elsewhere."""
-_ELSEWHERE: Mapping[str, str] = _each(
+_CHOICES_OF_OTHERS: Mapping[str, str] = _each(
     {
         "bounded substitution substitute substitute-one change-one swap replace": "replace-one",
         "ignore skip exclude omit": "drop",
@@ -192,13 +192,13 @@ _ELSEWHERE: Mapping[str, str] = _each(
 """The choices here by their names elsewhere."""
 _NOISE = "laplace laplacian gaussian gauss normal geometric exponential discrete-gaussian discrete-laplace"
 """Words for noise, which is chosen by no option."""
-_NAMES: Mapping[str, str] = {
+_TAKES_NAMES: Mapping[str, str] = {
     "--groups": "Names of one group are joined by commas, as in --groups age,sex; another stands behind "
     "a --groups of its own",
     "--marginal": "Names of one marginal are joined by commas, as in --marginal age,sex",
 }
 """What stands behind an option that takes names joined by commas."""
-_STRAY: Mapping[str, str] = {
+_TAKES_NO_NAME: Mapping[str, str] = {
     "ledger show": "The name of an account goes behind --name",
     "session status": "The name of a session goes behind --name",
     "session export": "The name of a session goes behind --name",
@@ -506,7 +506,7 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
     options, others = parser._option_string_actions, below(parser)
     option = options.get(message.partition(":")[0].removeprefix("argument "))
-    here = _ELSEWHERE.get(word.lower())
+    here = _CHOICES_OF_OTHERS.get(word.lower())
     advice = _COMMANDS.get(parser.prog, {}).get(word.lower())
     gaussian = ", Gaussian with one" * ("--delta" in options)
     close = difflib.get_close_matches(word, known, 1, 0.7)
@@ -560,7 +560,7 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     long = _SHORT.get(name, "")
     then = f": write {long}" if long in known else ""
     advice = _ADVICE.get(command, {}).get(name) or _ADVICE[""].get(name)
-    also, setting = _ALSO.get(name), name.replace("-", "_")
+    also, setting = _OPTIONS_OF_OTHERS.get(name), name.replace("-", "_")
     said = checks.first_said(
         (
             re.match(r"-[A-Za-z]$", option),
@@ -603,7 +603,7 @@ def _instead_of_word(word: str, parser: argparse.ArgumentParser, given: Sequence
     meant = [f"--{bare}"] if f"--{bare}" in known else _close(bare, sorted(known)) if "=" in word else []
     near = " or ".join(meant)
     behind = [
-        what for named, what in _NAMES.items() if named in given and word in given[given.index(named) :]
+        what for named, what in _TAKES_NAMES.items() if named in given and word in given[given.index(named) :]
     ]
     before = given[given.index(word) - 1] if word in given else ""
     return checks.first_said(
@@ -618,7 +618,7 @@ def _instead_of_word(word: str, parser: argparse.ArgumentParser, given: Sequence
             "--option" in given and before in _SETTINGS.split(),
             ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3",
         ),
-        (command in _STRAY, f". {_STRAY.get(command)}"),
+        (command in _TAKES_NO_NAME, f". {_TAKES_NO_NAME.get(command)}"),
         ("--domain" in known and re.search(r"\.(json|ya?ml)$", word), f". Did you mean --domain {word}?"),
         ("--out" in known and re.search(r"\.(json|ya?ml|html)$", word), f". Did you mean --out {word}?"),
         otherwise=f". That is one too many: {takes}, and most options take one value",

@@ -21,7 +21,9 @@ from pgmjax.measurements.published import Published, read_published
 from pgmjax.release import folder as release_folder
 from pgmjax.release import statement as report_text
 
-_APART = 5.0  # standard deviations of a loss of squares, beyond which noise does not explain it
+_UNEXPLAINED_DEVIATIONS = (
+    5.0  # standard deviations of a loss of squares, beyond which noise does not explain it
+)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -61,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _check_facts(facts: Sequence[Any], fit: Fit, found: Published) -> None:
     """Say that facts and counts disagree by more than noise explains."""
     number = sum(each.values.size for each in found.measurements) - sum(found.absent)
-    if facts and fit.loss > number / 2 + _APART * math.sqrt(number / 2):
+    if facts and fit.loss > number / 2 + _UNEXPLAINED_DEVIATIONS * math.sqrt(number / 2):
         process.say(
             f"The facts and the noisy counts disagree: with them the loss is {fit.loss:,.0f}, and noise "
             f"explains about {number / 2:,.0f}. The model keeps to the facts: are they about the same "

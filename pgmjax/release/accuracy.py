@@ -630,9 +630,9 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     columns = record["columns"]
     if any(one["verdict"] == NOT_WHOLE for one in columns):
         yield "Records may have been left out: counts are of the records that count, not of the whole table."
-        yield f"Accuracy of shares of the records that count: {_told(columns, 'share_verdict')}."
+        yield f"Accuracy of shares of the records that count: {_by_verdict(columns, 'share_verdict')}."
     else:
-        yield f"Accuracy: {_told(columns, 'verdict')}."
+        yield f"Accuracy: {_by_verdict(columns, 'verdict')}."
     unknown = [one["attributes"][0] for one in columns if one["verdict"] == NOT_DETERMINED]
     if 0 < len(unknown) < len(columns):
         yield (
@@ -647,7 +647,7 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield from _of_tables(record["tables"])
 
 
-def _told(columns: Sequence[Mapping[str, Any]], kind: str) -> str:
+def _by_verdict(columns: Sequence[Mapping[str, Any]], kind: str) -> str:
     """Return how many columns have which verdict, and the names of those that are not good."""
     names = {each: [one["attributes"][0] for one in columns if one[kind] == each] for each in VERDICTS}
     told = [
