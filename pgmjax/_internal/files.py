@@ -33,7 +33,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.formats import Format
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax._internal.private_files import lock, open_private
+from pgmjax._internal.private_files import LOCKS, lock, open_private
 
 _LONGEST_NUMBER = 400  # digits; Python takes time that grows with their square
 _LARGEST_HEADER = 10_000
@@ -165,11 +165,11 @@ def _partial(target: pathlib.Path) -> Iterator[pathlib.Path]:
         with contextlib.ExitStack() as stack:
             stack.callback(_remove, folder)
             try:
-                lock = try_lock(folder)
+                handle = try_lock(folder)
             except (BlockingIOError, FileNotFoundError):
                 continue  # a sweep came before the lock
-            if lock is not None:
-                stack.callback(os.close, lock)
+            if handle is not None:
+                stack.callback(os.close, handle)
             if folder.is_dir():
                 yield folder
                 return
@@ -206,15 +206,15 @@ def try_lock(path: pathlib.Path) -> int | None:
     Raises:
         BlockingIOError: another process, or another part of this one, holds it.
     """
+    if not LOCKS:
+        return None
     handle = os.open(path, os.O_RDONLY)
     try:
-        if lock(handle):
-            return handle
+        lock(handle)
     except BaseException:
         os.close(handle)
         raise
-    os.close(handle)
-    return None
+    return handle
 
 
 @contextlib.contextmanager

@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
+LOCKS = os.name == "posix"
+"""Whether the system has locks that end with a process."""
 _OTHERS = 0o077
 _TEMPORARY = "pgmjax-copy-"  # of the folders in `copied`, where a file cannot be without a name
 
@@ -136,15 +138,13 @@ def _is_abandoned(path: pathlib.Path) -> bool:
     return True
 
 
-def lock(handle: int) -> bool:
-    """Lock an open file or folder for as long as it is open; return whether the system has such locks.
+def lock(handle: int) -> None:
+    """Lock an open file or folder for as long as it is open; nothing on a system without `LOCKS`.
 
     Raises:
         BlockingIOError: another process, or another part of this one, holds it.
     """
-    try:
+    if LOCKS:
         import fcntl
-    except ImportError:
-        return False
-    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return True
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
