@@ -101,8 +101,8 @@ class _Watch:
             return
         if progress.failures:
             error = (progress.failures[0]["error"] or "").strip().splitlines()[-1:] or [""]
-            cells = "cell" if len(progress.failures) == 1 else "cells"
-            process.say(f"{len(progress.failures)} {cells} of {progress.group} failed or refused: {error[0]}")
+            cells = checks.counted(len(progress.failures), "cell", "cells")
+            process.say(f"{cells} of {progress.group} failed or refused: {error[0]}")
         if self._terminal:
             if self._bar is None:
                 self._bar = Progress("cells", progress.total - progress.done + progress.ran).__enter__()

@@ -84,7 +84,6 @@ def _lines(
         f"{checks.counted(absent, 'cell was', 'cells were')} not published"
     )
     yield f"  read     {checks.counted(len(found.measurements), 'table', 'tables')}, {numbers}"
-    complete = f"complete after {fit.steps:,} steps"
-    yield f"  fit      {report_text.ending(record) or complete}"
+    yield f"  fit      {report_text.end_of_fit(record)}"
     yield "No private table was read and no budget was spent."
     yield record["statement"]

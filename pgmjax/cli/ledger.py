@@ -127,8 +127,7 @@ def _account(arguments: argparse.Namespace, ledger: Ledger) -> Account:
 
 def _note_exact(arguments: argparse.Namespace) -> None:
     with open_ledger(arguments.file) as ledger:
-        account = ledger.note_exact(arguments.name, arguments.what)
-        _print_account(arguments, ledger, account)
+        _print_account(arguments, ledger, ledger.note_exact(arguments.name, arguments.what))
 
 
 def _other(arguments: argparse.Namespace) -> str:

@@ -111,8 +111,7 @@ class PerturbJob(jobs.Job):
 
     def read(self, place: pathlib.Path) -> release_folder.SavedRelease:
         """Return the record of the folder."""
-        record = files.read(place / "release.json", formats.PERTURBED)
-        return release_folder.SavedRelease(place, record)
+        return release_folder.SavedRelease(place, files.read(place / "release.json", formats.PERTURBED))
 
 
 def _write_record(folder: pathlib.Path, record: Mapping[str, Any]) -> None:

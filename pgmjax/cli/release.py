@@ -679,7 +679,7 @@ def of_cost(record: Any, drawn: bool, source: str | None) -> Iterator[str]:
 
 
 def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.SavedRelease) -> Iterator[str]:
-    record, fit, out = saved.record, saved.record["fit"], saved.folder
+    record, out = saved.record, saved.folder
     yield f"Release written to {out}"
     if "report.html" not in saved.missing:
         yield f"  report   {out / 'report.html'}"
@@ -687,8 +687,7 @@ def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.S
         columns = record.get("accuracy", {}).get("columns", ())
         measured = [each["attributes"] for each in columns if each["verdict"] != accuracy.NOT_DETERMINED]
         yield f"  query    {example(arguments.out, saved.model.domain, measured)}"
-    complete = f"complete after {fit['steps']:,} steps"
-    yield f"  fit      {report_text.ending(record) or complete}"
+    yield f"  fit      {report_text.end_of_fit(record)}"
     yield from (f"  {reason}" for reason in job.recipe.reasons)
     if record["answered_by"] == "learner":
         yield "  answers  of the trained model in predictor/, not of the fitted model"

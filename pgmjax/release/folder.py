@@ -188,8 +188,8 @@ def fill(
 
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
-        shown = (record, release.asked, release.estimates)
-        path.write_text(render(*shown, failed=failed), encoding="utf-8")
+        page = render(record, release.asked, release.estimates, failed=failed)
+        path.write_text(page, encoding="utf-8")
         missing.update({f"{path.name}: {name}": error for name, error in failed.items()})
 
     parts: dict[str, Callable[[pathlib.Path], Any]] = {
@@ -292,16 +292,15 @@ def write_fit(
     }
     with reserve_folder(out) as folder:
         fit.model.save(folder / "model")
-        path = folder / "measurements.parquet"
-        tables.write_measurements(published.measurements, path, population=published.population)
-        decode = False if codes else "values"
-        synthetic = folder / f"synthetic.{synthetic_format}"
+        tables.write_measurements(
+            published.measurements, folder / "measurements.parquet", population=published.population
+        )
         fit.model.sample_to(
-            synthetic,
+            folder / f"synthetic.{synthetic_format}",
             rows,
             synthetic_seed,
             method=method,
-            decode=decode,
+            decode=False if codes else "values",
             show_progress=False,
             escape_formulas=escape_formulas,
         )

@@ -212,8 +212,8 @@ class Release(Analysed):
     @functools.cached_property
     def count_accuracy(self) -> ReleaseAccuracy:
         """The accuracy of every column, and of every measured or requested table, from released numbers."""
-        asked = self.workload.cliques
-        return accuracy_of(self.asked, self.estimates, asked, self.distances, self.population)
+        cliques = self.workload.cliques
+        return accuracy_of(self.asked, self.estimates, cliques, self.distances, self.population)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.

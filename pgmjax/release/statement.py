@@ -432,6 +432,11 @@ def ending(record: Mapping[str, Any], limit: str = "--steps") -> str:
     )
 
 
+def end_of_fit(record: Mapping[str, Any]) -> str:
+    """Return how a fit ended, in a sentence or a few words."""
+    return ending(record) or f"complete after {record['fit']['steps']:,} steps"
+
+
 def _plain(text: str) -> str:
     return " ".join(text.split())
 

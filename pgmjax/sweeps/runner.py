@@ -20,7 +20,7 @@ from typing import Any
 
 import jax
 
-from pgmjax._internal import checks, device
+from pgmjax._internal import checks, device, memory
 from pgmjax.release import folder as release_folder
 from pgmjax.sweeps import work
 from pgmjax.sweeps.grid import Cell, Group, SweepGrid, Table, groups, load
@@ -196,7 +196,7 @@ def facts() -> dict[str, Any]:
         "system": platform.platform(),
         "processor": _processor(),
         "cores": cores,
-        "memory_bytes": _memory(),
+        "memory_bytes": memory.total_bytes(),
         "devices": [f"{devices.count(kind)} x {kind}" for kind in dict.fromkeys(devices)],
         "backend": device.platform(),
         "versions": release_folder.versions(),
@@ -209,12 +209,6 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _memory() -> int | None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return None
 
 
 def on_ray(address: str, *, gpus: float | None = None, retries: int = 3) -> Workers:
