@@ -85,7 +85,7 @@ COMMON = (
 
 @dataclasses.dataclass(frozen=True)
 class ReleaseRecord:
-    """What a release says of itself, for its answers.
+    """A release as its evaluator sees it.
 
     Attributes:
         record: content of `release.json`.
@@ -260,9 +260,7 @@ def of(record: Mapping[str, Any], estimates: CountEstimates) -> dict[str, Any]:
 
 def _listed(names: Iterable[str]) -> str:
     """Return names in words; `facts` have all of them."""
-    listed = [*names]
-    more = f" and {len(listed) - _MOST:,} more" if len(listed) > _MOST else ""
-    return ", ".join(listed[:_MOST]) + more or "none"
+    return accuracy.few([*names], _MOST) or "none"
 
 
 def _large_epsilon(release: ReleaseRecord) -> HazardAnswer:

@@ -76,35 +76,13 @@ _KEYS = (
 )
 
 
-def write(
-    release: Any,
-    out: str | os.PathLike[str],
-    *,
-    synthetic_rows: int | None = None,
-    synthetic_format: str = "parquet",
-    synthetic_seed: int = 0,
-    method: str = ROUND,
-    codes: bool = False,
-    escape_formulas: bool = False,
-    source: str | None = None,
-    show_progress: bool | None = None,
-) -> pathlib.Path:
+def write(release: Any, out: str | os.PathLike[str], **output: Any) -> pathlib.Path:
     """Write a release as a folder.
 
     Args:
         release: the release returned by a mechanism.
         out: the folder to create; it must not exist.
-        synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded, at most
-            10 million; without a default if records have weights.
-        synthetic_format: "parquet" or "csv".
-        synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
-        method: "round" deals the synthetic rows evenly, "multinomial" draws them independently of one
-            another; see `GraphicalModel.sample`.
-        codes: write synthetic rows as codes of the domain. By default they are values: labels, numbers drawn
-            within their bin, dates, null where missing; see `GraphicalModel.sample_to`.
-        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
-        source: public description of the table, shown in the report.
-        show_progress: whether to show a progress bar. None shows one in terminals only.
+        output: how its rows are drawn and what is said of its table; see `fill`.
 
     Returns:
         The folder: `release.json`, `model/`, `measurements.parquet`, `answers.parquet`, `synthetic.parquet`
@@ -116,18 +94,7 @@ def write(
     """
     check_packages()
     with reserve_folder(out) as folder:
-        missing = fill(
-            folder,
-            release,
-            synthetic_rows=synthetic_rows,
-            synthetic_format=synthetic_format,
-            synthetic_seed=synthetic_seed,
-            method=method,
-            codes=codes,
-            escape_formulas=escape_formulas,
-            source=source,
-            show_progress=show_progress,
-        )
+        missing = fill(folder, release, **output)
     if missing:
         raise RuntimeError(
             f"The release at {out} is incomplete: {in_words(missing)}. Remove what prevented that, and save "
@@ -158,16 +125,18 @@ def fill(
 
     Args:
         folder: the folder.
-        release: as for `write`, like those below.
-        synthetic_rows: number of rows.
-        synthetic_format: of their file.
-        synthetic_seed: of their draw.
+        release: the release returned by a mechanism.
+        synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded, at most
+            10 million; without a default if records have weights.
+        synthetic_format: "parquet" or "csv".
+        synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
         method: "round" deals the synthetic rows evenly, "multinomial" draws them independently of one
             another; see `GraphicalModel.sample`.
-        codes: whether they are codes.
-        escape_formulas: whether labels in CSV get an apostrophe.
-        source: description of the table.
-        show_progress: whether to show a bar.
+        codes: write synthetic rows as codes of the domain. By default they are values: labels, numbers drawn
+            within their bin, dates, null where missing; see `GraphicalModel.sample_to`.
+        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
+        source: public description of the table, shown in the report.
+        show_progress: whether to show a progress bar. None shows one in terminals only.
         check: called after each part; raises to stop.
 
     Returns:
