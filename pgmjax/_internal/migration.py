@@ -559,7 +559,7 @@ def answering(found: Any, said: str) -> Any:
     if inspect.isclass(found):
         ours = [c for c in found.__mro__ if c.__module__.startswith("pgmjax")]
         for cls in ours:
-            if not isinstance(cls, _Named) and not getattr(cls, "_is_protocol", False):
+            if not getattr(cls, "_is_protocol", False):
                 _answer_methods(cls, "__init__")
         if not hasattr(found, "__getattr__"):
             found.__getattr__ = of_class  # type: ignore[attr-defined]
@@ -698,9 +698,10 @@ def _error_of_call(
         return _misfit(error, method, args, given)
     if not owner:
         return wrong_call(method, args, given, said)
-    made = args[0].__name__ if inspect.isclass(args[0]) else type(args[0]).__name__
-    called = made if name == "__init__" else f"{made}.{name}"
-    return wrong_call(functools.partial(method, args[0]), args[1:], given, called)
+    made = args[0] if inspect.isclass(args[0]) else type(args[0])
+    if name == "__init__":
+        return wrong_call(made, args[1:], given, made.__name__)
+    return wrong_call(functools.partial(method, args[0]), args[1:], given, f"{made.__name__}.{name}")
 
 
 def _misfit(
@@ -774,21 +775,6 @@ def _unknown_of(self: Any, name: str, owner: str) -> AttributeError:
 
 class _Named(abc.ABCMeta):
     if not TYPE_CHECKING:
-
-        @property
-        def __signature__(cls) -> inspect.Signature:
-            signature = inspect.signature(cls.__init__)
-            return signature.replace(parameters=[*signature.parameters.values()][1:])
-
-        def __call__(cls, *args: Any, **given: Any) -> Any:
-            try:
-                return super().__call__(*args, **given)
-            except (AttributeError, TypeError) as error:
-                found = wrong_call(cls, args, given, cls.__name__) if isinstance(error, TypeError) else None
-                wrong = found or _misfit(error, cls, args, given)
-                if wrong is None:
-                    raise
-                raise wrong from None
 
         def __getattr__(cls, name: str) -> Any:
             if name.startswith("_"):  # asked for by Python and its tools
