@@ -560,12 +560,13 @@ def _declared(dtype: Any) -> Any:
 def _natural(stored: Any, attribute: Attribute) -> Any:
     """Return the type of pandas for an Arrow column of an attribute, of which values are missing or not."""
     types = arrow.types
-    if types.is_integer(stored):
-        return "Int64" if attribute.missing else "int64"
-    if types.is_boolean(stored):
-        return "boolean" if attribute.missing else "bool"
-    if types.is_floating(stored):
-        return "float64"
+    for is_of, nullable, plain in (
+        (types.is_integer, "Int64", "int64"),
+        (types.is_boolean, "boolean", "bool"),
+        (types.is_floating, "float64", "float64"),
+    ):
+        if is_of(stored):
+            return nullable if attribute.missing else plain
     moment = types.is_date(stored) or types.is_timestamp(stored)
     return pandas.Series([datetime.datetime(2000, 1, 1) if moment else "a"]).dtype
 

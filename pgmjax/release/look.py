@@ -305,6 +305,12 @@ def look(release: Any, table: Any, target: str | None) -> Look:
     answers = tuple(_checked(release, data, asked))
     if chosen:  # no interval is one for these records
         answers = tuple(dataclasses.replace(each, intervals=each.intervals * np.nan) for each in answers)
+    cells = [each for each in answers if each.query == marginal(each.query.clique)]
+    columns = (_group(*each.query.clique, [each], domain) for each in cells if len(each.query.clique) == 1)
+    sizes = (
+        _group(f"from {least:,}" if least else f"below {above:,}", cells, domain, least, above)
+        for least, above in zip(SIZES, (*SIZES[1:], np.inf), strict=True)
+    )
     training = None
     if target is not None:
         training, why = _trained(data, rows, target)
@@ -314,8 +320,8 @@ def look(release: Any, table: Any, target: str | None) -> Look:
         population=release.population,
         distances=tuple(_distances(model, data, rows, measured)),
         answers=answers,
-        columns=tuple(filter(None, _by_column(answers, domain))),
-        sizes=tuple(filter(None, _by_size(answers, domain))),
+        columns=tuple(filter(None, columns)),
+        sizes=tuple(filter(None, sizes)),
         chosen=chosen,
         training=training,
         without=why,
@@ -457,18 +463,6 @@ def _group(
     worst = int(np.argmax([error.max() for error in errors]))
     cell = _cell(answers[worst], int(errors[worst].argmax()), domain)
     return CellGroup(name, number, off / number, held / known if known else None, cell)
-
-
-def _by_column(answers: Sequence[CheckedAnswers], domain: Domain) -> Iterator[CellGroup | None]:
-    for each in answers:
-        if len(each.query.clique) == 1 and each.query == marginal(each.query.clique):
-            yield _group(each.query.clique[0], [each], domain)
-
-
-def _by_size(answers: Sequence[CheckedAnswers], domain: Domain) -> Iterator[CellGroup | None]:
-    cells = [each for each in answers if each.query == marginal(each.query.clique)]
-    for least, above in zip(SIZES, (*SIZES[1:], np.inf), strict=True):
-        yield _group(f"from {least:,}" if least else f"below {above:,}", cells, domain, least, above)
 
 
 def _cell(answers: CheckedAnswers, place: int, domain: Domain) -> CellError:

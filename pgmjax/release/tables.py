@@ -52,9 +52,7 @@ def write_measurements(
     of.
     """
     table = measurements_table(measurements)
-    told = of_measurements(measurements) if inputs is None else inputs
-    marks = inputs_marks(told, secure)
-    marks |= {} if seed is None or "secure" not in marks else {"seed": str(seed)}
+    marks = _mark(of_measurements(measurements) if inputs is None else inputs, seed, secure)
     marks |= {} if population is None else {POPULATION: json.dumps(population.to_dict())}
     table = table.replace_schema_metadata({**marks, QUERIES: described(measurements)})
     parquet.write_table(table, path, compression="zstd")
@@ -300,10 +298,10 @@ def _require_memory(path: pathlib.Path, metadata: Any) -> None:
         )
 
 
-def _mark(inputs: Sequence[Input], seed: int | None) -> dict[str, str]:
-    """Metadata on what was paid for, and whether its noise was secure."""
-    mark = inputs_marks(inputs)
-    return mark if seed is None else {**mark, "seed": str(seed)}
+def _mark(inputs: Sequence[Input], seed: int | None, secure: bool | None = None) -> dict[str, str]:
+    """Metadata on what was paid for, and whether its noise was secure, if anything is known of that."""
+    mark = inputs_marks(inputs, secure)
+    return mark if seed is None or "secure" not in mark else {**mark, "seed": str(seed)}
 
 
 def _joined(parts: Iterable[np.ndarray], dtype: Any = np.float64) -> np.ndarray:
