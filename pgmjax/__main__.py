@@ -8,7 +8,7 @@ import sys
 def _interrupted(*_: object) -> None:
     """End at once: the command has not begun."""
     sys.stderr.write("pgmjax: interrupted; nothing was done\n")
-    os._exit(130)  # as `pgmjax.cli.INTERRUPTED`, which is not loaded yet
+    os._exit(128 + signal.SIGINT)  # as shells say of a program that an interrupt ended
 
 
 def run() -> None:

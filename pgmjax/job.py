@@ -11,7 +11,7 @@ import functools
 import os
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pgmjax import mechanisms
 from pgmjax._internal import checks, files
@@ -39,7 +39,6 @@ from pgmjax.release.release import Release, check_prior
 from pgmjax.release.statement import check_addable
 
 AGAIN = "Run the same command again: it continues under the same charge in the ledger, at no further cost."
-_RESUME = "Run the same command again, or pgmjax release --resume {}: it {} at no further cost"
 _ANSWERS = "continues from these answers"
 
 
@@ -96,6 +95,9 @@ class Job:
     prior: str | os.PathLike[str] | None = None
     count_left_out: CountLeftOut | Any = None
     check: Callable[[], None] = lambda: None
+
+    again: ClassVar[str] = "Run the same command again, or pgmjax release --resume {}"
+    """How the one who ran it goes on."""
 
     @functools.cached_property
     def table(self) -> Dataset | OpenTable:
@@ -302,7 +304,7 @@ class Job:
         key: str | None = None,
         show_progress: bool | None = None,
         **output: Any,
-    ) -> tuple[release_folder.SavedRelease, dict[str, Exception]]:
+    ) -> tuple[release_folder.SavedRelease, Mapping[str, Exception]]:
         """Run, and write the release as a folder.
 
         Every noisy answer is in OUT.partial before it is used. The same job in the same place goes on from
@@ -316,7 +318,7 @@ class Job:
             ledger: the ledger with the table's budget.
             key: the run's name in the ledger.
             show_progress: None shows progress in terminals only.
-            output: as for `release.folder.fill`.
+            output: as for `write`.
 
         Returns:
             The release, and the errors of the parts that it lacks.
@@ -330,7 +332,7 @@ class Job:
         _ = self.chosen, self.earlier  # refused, if they must be, before there is a folder
         _ = self.table
         folder = run_folder.RunFolder.beside(target, asked or {}, shown or {})
-        if run_folder.is_own(target) and not (done := release_folder.read(target)).missing:
+        if run_folder.is_own(target) and not (done := self.read(target)).missing:
             folder.drop()  # the process ended between these two
             return done, {}
         release = None
@@ -339,7 +341,7 @@ class Job:
             release = self.run(ledger=ledger, key=key, show_progress=show_progress, folder=folder)
             self.check()
             output |= {"show_progress": show_progress, "check": self.check}
-            missing = release_folder.fill(folder.to_write(), release, **output)
+            missing = self.write(folder.to_write(), release, **output)
             folder.publish(target, asked or {}, shown or {}, keep=bool(missing))
         except BaseException as error:
             folder.leave()
@@ -353,11 +355,58 @@ class Job:
                 raise
             if unseen and not kept and ledger is None:
                 raise RuntimeError(f"{error} It was the first, so that nothing is spent yet.") from error
-            said = after_failure(error, self.chosen, target)
+            said = self._after_failure(error, release is not None, target)
             if ledger is not None and not kept:
                 said += f" {AGAIN}"
             raise RuntimeError(said) from error
-        return release_folder.read(target), missing
+        return self.read(target), missing
+
+    def write(self, place: pathlib.Path, release: Any, **output: Any) -> Mapping[str, Exception]:
+        """Write what was released into an empty folder; see `release.folder.fill`."""
+        return release_folder.fill(place, release, **output)
+
+    def read(self, place: pathlib.Path) -> release_folder.SavedRelease:
+        """Return what was written."""
+        return release_folder.read(place)
+
+    def after_interrupt(self, out: pathlib.Path, *, charged: bool = False) -> str:
+        """Return a message on what an interrupt left.
+
+        Args:
+            out: where the release was to be.
+            charged: whether a ledger keeps the run's charge and answers.
+        """
+        partial = run_folder.partial_of(out)
+        said = checks.first_said(
+            ((out / "release.json").is_file() and not partial.is_dir(), f"the release is at {out}"),
+            (
+                run_folder.holds_answers(partial),
+                f"the noisy answers are in {partial}. {self._resume(out, _ANSWERS)}",
+            ),
+            (not charged, "nothing was spent"),
+            (self.drawn, f"nothing was written. {AGAIN}"),
+        )
+        if said:
+            return f"interrupted; {said}"
+        return "interrupted before noise was drawn. Run the same command again: it is charged only once."
+
+    def _after_failure(self, error: Exception, is_made: bool, out: pathlib.Path) -> str:
+        """Return a message on what failed after a run had its first noise, and what it left."""
+        cause = error.__cause__ if isinstance(error, FitError) and error.__cause__ else error
+        reason = str(cause).strip().rstrip(".") or type(cause).__name__
+        partial = run_folder.partial_of(out)
+        stage = "fit" if isinstance(error, FitError) else "writing" if is_made else "measuring"
+        said = f"The {stage} failed: {reason}. The budget is spent ({price(self.named)})"
+        kept = f"; the noisy answers are in {partial}. {self._resume(out, _ANSWERS)}"
+        return f"{said}{kept * partial.is_dir()}."
+
+    def lacking(self, out: pathlib.Path, missing: Mapping[str, Exception]) -> str:
+        """Return a message on the parts that a release lacks, and how to add them."""
+        resume = self._resume(out, "adds what is missing")
+        return f"The release at {out} is incomplete: {release_folder.in_words(missing)}. {resume}."
+
+    def _resume(self, out: pathlib.Path, does: str) -> str:
+        return f"{self.again.format(run_folder.partial_of(out))}: it {does} at no further cost"
 
 
 @passes_on
@@ -465,42 +514,3 @@ def price(mechanism: Any) -> str:
     """Return the budget of a run of a mechanism as text."""
     delta = f", delta = {as_text(mechanism.delta)}" if mechanism.delta else ""
     return f"epsilon = {as_text(mechanism.epsilon)}{delta}"
-
-
-def after_interrupt(out: pathlib.Path, *, resumable: bool = False, drawn: bool = False) -> str:
-    """Return a message on what an interrupt left.
-
-    Args:
-        out: where the release was to be.
-        resumable: whether a ledger keeps the run's charge and answers.
-        drawn: whether noise was drawn, before which the run is charged.
-    """
-    partial = run_folder.partial_of(out)
-    if (out / "release.json").is_file() and not partial.is_dir():
-        return f"interrupted; the release is at {out}"
-    if run_folder.holds_answers(partial):
-        return f"interrupted; the noisy answers are in {partial}. {_RESUME.format(partial, _ANSWERS)}"
-    if not resumable:
-        return "interrupted; nothing was spent"
-    if drawn:
-        return f"interrupted; nothing was written. {AGAIN}"
-    return "interrupted before noise was drawn. Run the same command again: it is charged only once."
-
-
-def after_failure(error: Exception, mechanism: Any, out: pathlib.Path) -> str:
-    """Return a message on what failed after a run had its first noise, and what it left."""
-    cause = error.__cause__ if isinstance(error, FitError) and error.__cause__ else error
-    reason = str(cause).strip().rstrip(".") or type(cause).__name__
-    partial = run_folder.partial_of(out)
-    measured = (partial / run_folder.MEASUREMENTS).is_file()
-    measured = measured and not isinstance(error, run_folder.NotKept)
-    stage = "fit" if isinstance(error, FitError) else "writing" if measured else "measuring"
-    said = f"The {stage} failed: {reason}. The budget is spent ({price(mechanism)})"
-    kept = f"; the noisy answers are in {partial}. {_RESUME.format(partial, _ANSWERS)}"
-    return f"{said}{kept * partial.is_dir()}."
-
-
-def lacking(out: pathlib.Path, missing: Mapping[str, Exception]) -> str:
-    """Return a message on the parts that a release lacks, and how to add them."""
-    resume = _RESUME.format(run_folder.partial_of(out), "adds what is missing")
-    return f"The release at {out} is incomplete: {release_folder.in_words(missing)}. {resume}."

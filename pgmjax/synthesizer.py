@@ -16,6 +16,7 @@ import numpy as np
 
 from pgmjax import mechanisms
 from pgmjax._internal import checks, html
+from pgmjax._internal.extras import arrow, duckdb, pandas, polars
 from pgmjax._internal.migration import Named
 from pgmjax.data.arrow import RawColumns, column_names, column_of
 from pgmjax.data.attribute import Attribute
@@ -118,12 +119,11 @@ class Synthesizer(Named):
             TypeError, ValueError: an argument that there is not, or a value that no fit could take.
         """
         known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise ValueError(
-                    f"Synthesizer has no argument {name!r}. Its arguments are {', '.join(known)}."
-                )
-            setattr(self, name, value)
+        if strange := [name for name in params if name not in known]:
+            raise ValueError(
+                f"Synthesizer has no argument {strange[0]!r}. Its arguments are {', '.join(known)}."
+            )
+        vars(self).update(params)
         self._check_params()
         return self
 
@@ -167,7 +167,11 @@ class Synthesizer(Named):
                 release = job.run(ledger=ledger, key=key, show_progress=show_progress, folder=folder)
                 self._release, self._frame = release, held
             self._attempt = None
-        _warn_of_left_out(release)
+        for name, why in ((release.discovery or {}).get("left_out") or {}).items():
+            checks.warn(
+                f"Column {name!r} is not in the release, as discovery found no values for it ({why}): "
+                "describe it by hand in a discovery.Draft, or spend more."
+            )
         return self
 
     @property
@@ -243,8 +247,9 @@ class Synthesizer(Named):
         known = _described(domain)
         check_unit(self.unit, () if known is None else _columns(known))
         held, table = _Frame.of(frame, self.unit)
-        missing = [] if known is None else [name for name in _columns(known) if name not in held.names]
-        extra = [] if known is None else [name for name in held.names if name not in _columns(known)]
+        columns = held.names if known is None else _columns(known)
+        missing = [name for name in columns if name not in held.names]
+        extra = [name for name in held.names if name not in columns]
         if self.unit is not None and self.unit.column not in column_names(table):
             raise ValueError(
                 f"The frame has no column named {self.unit.column!r}, which Unit names: correct the name "
@@ -264,13 +269,13 @@ class Synthesizer(Named):
             )
         if isinstance(known, Domain) and discover is not None:
             raise ValueError("The domain describes every column: leave discover out. Nothing was spent.")
-        if not isinstance(known, Domain) and discover is None:
-            if known is not None:
-                raise ValueError(
-                    f"The domain leaves {', '.join(known.open)} open: describe them, or find them with "
-                    "discover=0.1 here, for a tenth of the budget, with a delta, such as 1e-6, where the "
-                    "Synthesizer is made. Nothing was spent."
-                )
+        if isinstance(known, Draft) and discover is None:
+            raise ValueError(
+                f"The domain leaves {', '.join(known.open)} open: describe them, or find them with "
+                "discover=0.1 here, for a tenth of the budget, with a delta, such as 1e-6, where the "
+                "Synthesizer is made. Nothing was spent."
+            )
+        if known is None and discover is None:
             raise ValueError(
                 "The possible values of the columns are unknown, and they must not be read off "
                 "the table. Give a domain (pgmjax domain draft writes a first version), or find "
@@ -363,19 +368,17 @@ class Synthesizer(Named):
         return f"one {self.unit.column}" if isinstance(self.unit, Unit) else "one row"
 
     def __repr__(self) -> str:
-        relation = self.relation.value if isinstance(self.relation, Relation) else self.relation
         state = "not fitted" if self._release is None else repr(self._release)
         return (
-            f"Synthesizer(epsilon={self.epsilon}, delta={self.delta}, {relation}, protects "
-            f"{self._protects()}; {state})"
+            f"Synthesizer(epsilon={self.epsilon}, delta={self.delta}, {Relation.parse(self.relation).value}, "
+            f"protects {self._protects()}; {state})"
         )
 
     def _repr_html_(self) -> str:
-        relation = self.relation.value if isinstance(self.relation, Relation) else self.relation
         facts = {
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
-            "neighbours": str(relation),
+            "neighbours": Relation.parse(self.relation).value,
             "protects": self._protects(),
             "mechanism": self.mechanism if isinstance(self.mechanism, str) else type(self.mechanism).__name__,
         }
@@ -400,14 +403,6 @@ def _described(domain: Any) -> Domain | Draft | None:
             raise
         raise type(error)(in_python(str(error))) from None
     return draft if draft.open else Domain(draft.closed)
-
-
-def _warn_of_left_out(release: Release) -> None:
-    for name, why in ((release.discovery or {}).get("left_out") or {}).items():
-        checks.warn(
-            f"Column {name!r} is not in the release, as discovery found no values for it ({why}): "
-            "describe it by hand in a discovery.Draft, or spend more."
-        )
 
 
 def _check_records(job: Job) -> None:
@@ -463,25 +458,22 @@ class _Frame:
             TypeError: Arrow cannot read it.
             ValueError: names or an index that cannot be released, or no row.
         """
-        arrow = checks.optional("pyarrow", extra="tables")
         _check_kind(frame)
         module = type(frame).__module__.partition(".")[0].removeprefix("_")
         kind = module if module in ("pandas", "polars", "duckdb") else "arrow"
-        names = list(frame.columns) if kind in ("pandas", "polars", "duckdb") else None
-        if kind == "pandas":
-            _check_index(frame)
-        if names is not None:
-            _check_names(names)
+        if kind != "arrow":  # Arrow would call two columns by one name, or a column of numbers by a text
+            _check_names(list(frame.columns))
         table: Any
         if kind == "pandas":
-            table = RawColumns({name: column_of(frame, name) for name in names or ()}, declared=False)
+            _check_index(frame)
+            table = RawColumns({name: column_of(frame, name) for name in frame.columns}, declared=False)
         else:
             plain = _without_categories(frame) if kind == "polars" else frame
             read = plain if isinstance(plain, arrow.Table) else _read(arrow.table, plain)
-            table = _without_views(arrow, read)
+            table = _without_views(read)
             _check_names(table.column_names)
-        rows, names = len(frame) if kind == "pandas" else table.num_rows, column_names(table)
-        if not rows:
+        names = column_names(table)
+        if not (len(frame) if kind == "pandas" else table.num_rows):
             raise ValueError("The frame has no row, and needs at least one. Nothing was spent.")
         released = [name for name in names if unit is None or name != unit.column]
         types = {name: _type(kind, frame, name) for name in released}
@@ -497,13 +489,11 @@ class _Frame:
             columns: the columns.
             domain: the released one, from which categories are taken.
         """
-        arrow = checks.optional("pyarrow", extra="tables")
         names = [name for name in self.names if name in columns]
         if self._kind == "pandas":
             return self._pandas(arrow.table({name: columns[name] for name in names}), domain)
         table = arrow.table({name: _cast(columns[name], self._stored[name]) for name in names})
         if self._kind == "polars":
-            polars = checks.optional("polars", extra="tables")
             found = polars.from_arrow(table)
             wanted = {name: self._types[name] for name in names}
             for name in [name for name in names if wanted[name] is polars.Enum]:
@@ -511,7 +501,7 @@ class _Frame:
                 wanted[name] = polars.Enum([text_of(value) for value in values])
             return found.with_columns([polars.col(n).cast(wanted[n], strict=False) for n in names])
         if self._kind == "duckdb":
-            return checks.optional("duckdb", extra="tables").from_arrow(table)
+            return duckdb.from_arrow(table)
         return table
 
     def _pandas(self, table: Any, domain: Domain) -> Any:
@@ -520,7 +510,6 @@ class _Frame:
         Types that pandas infers follow from the domain instead.
         """
         found = table.to_pandas(date_as_object=True, integer_object_nulls=True)
-        pandas = checks.optional("pandas", extra="demo")
         for name in found.columns:
             wanted = self._types[name]
             if wanted is None:
@@ -558,29 +547,27 @@ def _type(kind: str, frame: Any, name: str) -> Any:
             return _Categories(_declared(found.categories.dtype), found.ordered)
         return _declared(found)
     if kind == "polars":
-        enum = checks.optional("polars", extra="tables").Enum
-        return enum if isinstance(frame.schema[name], enum) else frame.schema[name]
+        return polars.Enum if isinstance(frame.schema[name], polars.Enum) else frame.schema[name]
     return None
 
 
 def _declared(dtype: Any) -> Any:
     """Return a type of pandas that no values have by themselves; None for others."""
-    pandas = checks.optional("pandas", extra="demo")
     samples = ([1], [1 << 63], [1.5], [True], [1j], ["a"], [None], [datetime.datetime(2000, 1, 1)])
     return None if dtype in [pandas.Series(values).dtype for values in samples] else dtype
 
 
 def _natural(stored: Any, attribute: Attribute) -> Any:
     """Return the type of pandas for an Arrow column of an attribute, of which values are missing or not."""
-    types = checks.optional("pyarrow", extra="tables").types
-    if types.is_integer(stored):
-        return "Int64" if attribute.missing else "int64"
-    if types.is_boolean(stored):
-        return "boolean" if attribute.missing else "bool"
-    if types.is_floating(stored):
-        return "float64"
+    types = arrow.types
+    for is_of, nullable, plain in (
+        (types.is_integer, "Int64", "int64"),
+        (types.is_boolean, "boolean", "bool"),
+        (types.is_floating, "float64", "float64"),
+    ):
+        if is_of(stored):
+            return nullable if attribute.missing else plain
     moment = types.is_date(stored) or types.is_timestamp(stored)
-    pandas = checks.optional("pandas", extra="demo")
     return pandas.Series([datetime.datetime(2000, 1, 1) if moment else "a"]).dtype
 
 
@@ -594,7 +581,6 @@ def _values(attribute: Attribute) -> list[Any] | None:
 
 def _cast(column: Any, wanted: Any) -> Any:
     """Return an Arrow column as another type, as it is where its values do not allow that."""
-    arrow = checks.optional("pyarrow", extra="tables")
     try:
         if arrow.types.is_dictionary(wanted):
             return column.cast(wanted.value_type).dictionary_encode().cast(wanted)
@@ -605,18 +591,16 @@ def _cast(column: Any, wanted: Any) -> Any:
 
 def _without_categories(frame: Any) -> Any:
     """Return a polars frame whose categories are texts, which Arrow's compute functions know."""
-    polars = checks.optional("polars", extra="tables")
-    kinds = (polars.Categorical, polars.Enum)
     return frame.with_columns(
         [
             polars.col(name).cast(polars.String)
             for name, kind in frame.schema.items()
-            if isinstance(kind, kinds)
+            if isinstance(kind, (polars.Categorical, polars.Enum))
         ]
     )
 
 
-def _without_views(arrow: Any, table: Any) -> Any:
+def _without_views(table: Any) -> Any:
     """Return a table with its texts stored as others store them."""
     plain = [
         arrow.field(field.name, arrow.large_string() if str(field.type) == "string_view" else field.type)

@@ -256,6 +256,16 @@ def counted(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
+def first_said(*cases: tuple[object, str], otherwise: str = "") -> str:
+    """Return what is to be said in the first of some cases that is so, else the other words.
+
+    Example:
+        >>> first_said((2 > 3, "two is more"), (3 > 2, "three is more"), otherwise="both are alike")
+        'three is more'
+    """
+    return next((said for case, said in cases if case), otherwise)
+
+
 def kind(value: Any, kinds: Any, said: str, then: str = "") -> None:
     """Refuse a value that is of none of some types.
 
@@ -329,6 +339,11 @@ def number(
     if below is not None and not result < below:
         raise ValueError(f"{name} must be < {below:g}, got {result:g}.")
     return result
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number as JSON has it: None if it is not finite, or there is none."""
+    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def total(value: Any, name: str = "total", least: float = 1 / LARGEST) -> float:

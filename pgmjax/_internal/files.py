@@ -33,7 +33,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.formats import Format
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax._internal.private_files import open_private
+from pgmjax._internal.private_files import LOCKS, lock, open_private
 
 _LONGEST_NUMBER = 400  # digits; Python takes time that grows with their square
 _LARGEST_HEADER = 10_000
@@ -57,24 +57,30 @@ def absent(what: str, path: str | os.PathLike[str], *, several: bool = False) ->
         path: as it was given.
         several: whether several files may stand here, whose names a shell would list.
     """
-    if "://" in os.fspath(path):
-        return f"{os.fspath(path)} is an address: download the {what}, and give the name of the file."
-    if os.fspath(path) == "-":
-        return f"Standard input cannot be the {what}, which is read more than once: save it to a file."
-    file = pathlib.Path(path)
-    if file.is_dir():
-        return f"{os.fspath(path)} is a folder: give a {what}."
-    if file.parts[:1] == ("~",):
-        return f"There is no {what} {os.fspath(path)}. A shell replaces ~ only without quotes."
-    if re.search(r"[*?]", file.name):
-        listed = "A shell replaces * and ? by names only without quotes: leave them off, or list the names."
-        return f"There is no {what} {os.fspath(path)}. {listed if several else _PATTERN}"
+    name, file = os.fspath(path), pathlib.Path(path)
     beside: list[str] = []
     with contextlib.suppress(OSError):
-        beside = [name for name in os.listdir(file.parent) if not name.endswith(_UNREAD)]
+        beside = [each for each in os.listdir(file.parent) if not each.endswith(_UNREAD)]
     close = difflib.get_close_matches(file.name, beside, 1, 0.7)
     meant = f"Did you mean {file.with_name(close[0])}?" if close else "Check its name and its folder."
-    return f"There is no {what} {os.fspath(path)}. {meant}"
+    listed = "A shell replaces * and ? by names only without quotes: leave them off, or list the names."
+    return checks.first_said(
+        ("://" in name, f"{name} is an address: download the {what}, and give the name of the file."),
+        (
+            name == "-",
+            f"Standard input cannot be the {what}, which is read more than once: save it to a file.",
+        ),
+        (file.is_dir(), f"{name} is a folder: give a {what}."),
+        (
+            file.parts[:1] == ("~",),
+            f"There is no {what} {name}. A shell replaces ~ only without quotes.",
+        ),
+        (
+            re.search(r"[*?]", file.name),
+            f"There is no {what} {name}. {listed if several else _PATTERN}",
+        ),
+        otherwise=f"There is no {what} {name}. {meant}",
+    )
 
 
 def is_ledger(path: str | os.PathLike[str]) -> bool:
@@ -159,11 +165,11 @@ def _partial(target: pathlib.Path) -> Iterator[pathlib.Path]:
         with contextlib.ExitStack() as stack:
             stack.callback(_remove, folder)
             try:
-                lock = try_lock(folder)
+                handle = try_lock(folder)
             except (BlockingIOError, FileNotFoundError):
                 continue  # a sweep came before the lock
-            if lock is not None:
-                stack.callback(os.close, lock)
+            if handle is not None:
+                stack.callback(os.close, handle)
             if folder.is_dir():
                 yield folder
                 return
@@ -186,10 +192,10 @@ def sweep(parent: pathlib.Path) -> None:
     for folder in parent.glob(".????????????.partial") if parent.is_dir() else ():
         if _PARTIAL.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
             with contextlib.suppress(OSError):
-                lock = try_lock(folder)
-                if lock is not None:
+                handle = try_lock(folder)
+                if handle is not None:
                     shutil.rmtree(folder, ignore_errors=True)
-                    os.close(lock)
+                    os.close(handle)
 
 
 def try_lock(path: pathlib.Path) -> int | None:
@@ -200,13 +206,11 @@ def try_lock(path: pathlib.Path) -> int | None:
     Raises:
         BlockingIOError: another process, or another part of this one, holds it.
     """
-    try:
-        import fcntl
-    except ImportError:
+    if not LOCKS:
         return None
     handle = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
     except BaseException:
         os.close(handle)
         raise

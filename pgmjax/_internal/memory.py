@@ -26,6 +26,11 @@ def _meminfo() -> int | None:
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError):
         pass
+    return total_bytes()
+
+
+def total_bytes() -> int | None:
+    """Memory of the machine in bytes, None if the system does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError, AttributeError):

@@ -159,7 +159,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "T": ("rounds",),
 }
 """The arguments here for one that one may expect: the first of them that a class has."""
-_ELSEWHERE: Mapping[str, str] = {
+_PLACES_OF_ARGUMENTS: Mapping[str, str] = {
     "unit": "it belongs to the table, as in Dataset.from_frame(domain, frame, unit=...), or to a Synthesizer",
     "max_records": "it stands in the unit, unit=Unit('person_id', 4)",
     "backend": "it is given where a mechanism, a Budget's PrivateTable or a Session is made",
@@ -220,7 +220,7 @@ _ELSEWHERE: Mapping[str, str] = {
     "index": "leave it out, no index is written",
 }
 """Where an argument is given that a call does not have; of one call it is `call(argument)`."""
-_MEANT: Mapping[str, str] = {
+_MEANINGS: Mapping[str, str] = {
     "relation": '"add-remove" if the number of records is secret, "replace-one" if it is public',
     "epsilon": "the whole privacy budget, such as 1",
     "workload": "what to ask, such as Workload.all_kway(domain, 2)",
@@ -247,7 +247,7 @@ _MEANT: Mapping[str, str] = {
     "local.respond(mechanism)": "mechanisms.RandomizedResponse, the one that the collector runs",
 }
 """What an argument is, for one who does not know it; of one call it is `call(argument)`."""
-_WRITTEN: Mapping[str, str] = {
+_CONSTRUCTIONS: Mapping[str, str] = {
     "Domain": 'Domain({"age": 100, "sex": ["F", "M"]})',
     "Dataset": "Dataset.from_frame(domain, frame), or Dataset.read(path, domain)",
     "GraphicalModel": "Estimator().fit(domain, measurements).model, or GraphicalModel.from_potentials",
@@ -467,7 +467,7 @@ _COLUMN: Mapping[str, str] = {
 """What stands for the name of a column as an attribute of a class with a domain."""
 
 
-_LIKE: Mapping[str, tuple[str, ...]] = {
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("value", "values", "estimates", "estimate", "answer", "count"),
         ("estimate", "estimates", "value", "values"),
@@ -490,7 +490,7 @@ _LIKE: Mapping[str, tuple[str, ...]] = {
     "sample_from_conditions": ("release",),
 }
 """Attributes that stand for one that one may expect of a result: those of them that it has."""
-_FEW = 16
+_MOST_LISTED = 16
 
 
 def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
@@ -505,7 +505,7 @@ def missing(owner: str, name: str, known: Iterable[str] = ()) -> AttributeError:
     here = f": here it is {found}{page}" if found else ""
     known = [*known]
     meant = "" if here else checks.did_you_mean(name, known)
-    if not here and not meant and 0 < len(known) <= _FEW:
+    if not here and not meant and 0 < len(known) <= _MOST_LISTED:
         meant = f" It has {', '.join(sorted(known))}."
     return AttributeError(f"{owner} has no {name!r}{here}.{meant}", name=name)
 
@@ -559,7 +559,7 @@ def answering(found: Any, said: str) -> Any:
     if inspect.isclass(found):
         ours = [c for c in found.__mro__ if c.__module__.startswith("pgmjax")]
         for cls in ours:
-            if not isinstance(cls, _Named) and not getattr(cls, "_is_protocol", False):
+            if not getattr(cls, "_is_protocol", False):
                 _answer_methods(cls, "__init__")
         if not hasattr(found, "__getattr__"):
             found.__getattr__ = of_class  # type: ignore[attr-defined]
@@ -606,17 +606,17 @@ def wrong_call(
         lacking = _lacking(args, [p for n, p in known.items() if p.default is p.empty and n not in given])
         if unknown is not None:
             here = next((name for name in ARGUMENTS.get(unknown, ()) if name in known), "")
-            told = _ELSEWHERE.get(f"{said}({unknown})") or (
-                f"here it is {_explained(here, said)}" if here else _ELSEWHERE.get(unknown, "")
+            told = _PLACES_OF_ARGUMENTS.get(f"{said}({unknown})") or (
+                f"here it is {_explained(here, said)}" if here else _PLACES_OF_ARGUMENTS.get(unknown, "")
             )
             meant = f": {told}." if told else f".{checks.did_you_mean(unknown, known)}"
             wrong = f"{said} has no argument {unknown!r}{meant}"
-        elif inspect.isclass(called) and not _WRITTEN.get(said, f"{said}(").startswith(f"{said}("):
+        elif inspect.isclass(called) and not _CONSTRUCTIONS.get(said, f"{said}(").startswith(f"{said}("):
             wrong = f"{said} is not made by a call of its class."
         elif lacking and "missing" in str(error):
             wrong = f"{said} needs {', '.join(_explained(name, said) for name in lacking)}."
         else:
-            why = _ELSEWHERE.get(f"{said}()") or error
+            why = _PLACES_OF_ARGUMENTS.get(f"{said}()") or error
             wrong = f"{said} cannot be {'made' if isinstance(called, type) else 'called'} so: {why}."
         plain = [
             p.replace(annotation=p.empty, default=p.empty if p.default is p.empty else ...)
@@ -631,7 +631,7 @@ def wrong_call(
             and all(isinstance(each, str | int | float) for each in given.values())
         ):
             return TypeError(f"{wrong} Write {said}({dict(given)}).")  # what a mapping takes was named
-        return TypeError(f"{wrong} Write {_WRITTEN.get(said, usual)}.")
+        return TypeError(f"{wrong} Write {_CONSTRUCTIONS.get(said, usual)}.")
     return None
 
 
@@ -651,11 +651,11 @@ def _fits(value: Any, annotation: str) -> bool:
     kinds = {*re.findall(r"\w+", annotation)}
     first = [type(each) for each in value[:1]] if isinstance(value, list | tuple) else []
     came = {cls.__name__ for kind in (type(value), *first) for cls in kind.__mro__}
-    return not kinds & {*_WRITTEN} or bool(kinds & came) or ("AnyRelation" in kinds and "str" in came)
+    return not kinds & {*_CONSTRUCTIONS} or bool(kinds & came) or ("AnyRelation" in kinds and "str" in came)
 
 
 def _explained(argument: str, said: str) -> str:
-    meant = _MEANT.get(f"{said}({argument})") or _MEANT.get(argument)
+    meant = _MEANINGS.get(f"{said}({argument})") or _MEANINGS.get(argument)
     return f"{argument} ({meant})" if meant else argument
 
 
@@ -664,13 +664,13 @@ def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]
 
     It has the globals of the function, by which doctest tells what a module defines.
     """
-    told = _told  # as its globals are others
+    error_of = _error_of_call  # as its globals are others
 
     def call(*args: Any, **given: Any) -> Any:
         try:
             return method(*args, **given)
         except (AttributeError, TypeError) as error:
-            wrong = told(method, said, error, args, given)
+            wrong = error_of(method, said, error, args, given)
             if wrong is None:
                 raise  # of what it does
             raise wrong from None
@@ -679,7 +679,7 @@ def _answering(method: Callable[..., Any], said: str = "") -> Callable[..., Any]
     return functools.wraps(method)(types.FunctionType(call.__code__, names, None, None, call.__closure__))
 
 
-def _told(
+def _error_of_call(
     method: Callable[..., Any], said: str, error: Exception, args: Any, given: Mapping[str, Any]
 ) -> TypeError | None:
     """Return the error for a wrong call of a function or method that raised one; None if it is its own."""
@@ -688,7 +688,7 @@ def _told(
     if owner and known[:1] == ["self"] and not any(_is_a(owner, each) for each in args[:1]):
         return TypeError(
             f"{method.__qualname__} was called on the class: make one first, by "
-            f"{_WRITTEN.get(owner, f'{owner}(...)')}, and call its {name}(...)."
+            f"{_CONSTRUCTIONS.get(owner, f'{owner}(...)')}, and call its {name}(...)."
         )
     if (
         not isinstance(error, TypeError)
@@ -698,9 +698,10 @@ def _told(
         return _misfit(error, method, args, given)
     if not owner:
         return wrong_call(method, args, given, said)
-    made = args[0].__name__ if inspect.isclass(args[0]) else type(args[0]).__name__
-    called = made if name == "__init__" else f"{made}.{name}"
-    return wrong_call(functools.partial(method, args[0]), args[1:], given, called)
+    made = args[0] if inspect.isclass(args[0]) else type(args[0])
+    if name == "__init__":
+        return wrong_call(made, args[1:], given, made.__name__)
+    return wrong_call(functools.partial(method, args[0]), args[1:], given, f"{made.__name__}.{name}")
 
 
 def _misfit(
@@ -717,13 +718,13 @@ def _misfit(
             if {cls.__name__ for cls in type(value).__mro__} & {*re.findall(r"\w+", str(kind))}:
                 return None  # it is of the right kind: somebody else asked too much of it, such as a callback
             others = {cls.__name__ for each in (*args, *given.values()) for cls in type(each).__mro__}
-            if {*re.findall(r"\w+", str(kind))} & others & {*_WRITTEN}:
+            if {*re.findall(r"\w+", str(kind))} & others & {*_CONSTRUCTIONS}:
                 return TypeError(
                     f"{name} is given in another place: write {said}({', '.join(signature.parameters)})."
                 )
             known = isinstance(kind, str) and kind != "Any"
             must = f"must be {kind}" if known else f"has to have {error.name!r}"
-            found = _MEANT.get(f"{said}({name})") or _MEANT.get(name)
+            found = _MEANINGS.get(f"{said}({name})") or _MEANINGS.get(name)
             meant = f": {found}" if found else ""
             return TypeError(f"{said}: {name} {must}, got {type(value).__name__}{meant}.")
     return None
@@ -766,7 +767,7 @@ def _unknown_of(self: Any, name: str, owner: str) -> AttributeError:
     if column and name in (self if owner == "Domain" else self.domain):
         return AttributeError(f"{owner} has no {name!r}: {column.format(name)}.", name=name)
     known = [each for each in dir(self) if each[0] != "_"]
-    like = [each for each in _LIKE.get(name, ()) if each in known]
+    like = [each for each in _SYNONYMS.get(name, ()) if each in known]
     if like and name not in MBI:
         return AttributeError(f"{owner} has no {name!r}: here it is {' and '.join(like)}.", name=name)
     return missing(owner, name, known)
@@ -774,25 +775,6 @@ def _unknown_of(self: Any, name: str, owner: str) -> AttributeError:
 
 class _Named(abc.ABCMeta):
     if not TYPE_CHECKING:
-
-        @property
-        def __signature__(cls) -> inspect.Signature:
-            signature = inspect.signature(cls.__init__)
-            return signature.replace(parameters=[*signature.parameters.values()][1:])
-
-        def __call__(cls, *args: Any, **given: Any) -> Any:
-            try:
-                return super().__call__(*args, **given)
-            except TypeError:
-                wrong = wrong_call(cls, args, given, cls.__name__)
-                if wrong is None:
-                    raise
-                raise wrong from None
-            except AttributeError as error:
-                wrong = _misfit(error, cls, args, given)
-                if wrong is None:
-                    raise
-                raise wrong from None
 
         def __getattr__(cls, name: str) -> Any:
             if name.startswith("_"):  # asked for by Python and its tools

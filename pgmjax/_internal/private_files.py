@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
+LOCKS = os.name == "posix"
+"""Whether the system has locks that end with a process."""
 _OTHERS = 0o077
 _TEMPORARY = "pgmjax-copy-"  # of the folders in `copied`, where a file cannot be without a name
 
@@ -97,8 +99,7 @@ def _named() -> Iterator[IO[bytes]]:
     folder = pathlib.Path(tempfile.mkdtemp(prefix=_TEMPORARY))
     try:
         with open(folder / "table", "xb", opener=_opener) as file:
-            lock = _lock(file.fileno())
-            assert lock
+            lock(file.fileno())
             yield file
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -129,19 +130,21 @@ def _is_abandoned(path: pathlib.Path) -> bool:
         return True
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        return _lock(handle)
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Lock an open file, for as long as it is open; return whether nobody else has."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock(handle)
     except BlockingIOError:
         return False
+    finally:
+        os.close(handle)
     return True
+
+
+def lock(handle: int) -> None:
+    """Lock an open file or folder for as long as it is open; nothing on a system without `LOCKS`.
+
+    Raises:
+        BlockingIOError: another process, or another part of this one, holds it.
+    """
+    if LOCKS:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
 """The command `pgmjax`: release a table under differential privacy, and query the release.
 
-Each module is a command; `query` also defines `mechanisms`. The exceptions are `options` (the options of all
-commands) and `process` (signals and standard streams).
+Each module is a command. The exceptions are `options` (the options of all commands), `typed` (messages in the
+words of the command line) and `process` (signals and standard streams).
 
 Exit codes: 0 done, 1 failed (not because of the input), 2 bad input or usage, 130 interrupted.
 """
@@ -16,6 +16,7 @@ import importlib
 import io
 import os
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from pgmjax.cli import options, process
 from pgmjax.cli.options.command import below
 from pgmjax.cli.typed import as_typed
 
-DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 128 + signal.SIGINT
 _MOST_LINES = 3
 _NEGATIVE = re.compile(r"-\.?[0-9].*")
 """What is a value and no option, such as -1e-9."""
@@ -159,7 +160,7 @@ _ADVICE: Mapping[str, Mapping[str, str]] = {
     ),
 }
 """What to do instead of options that other programs have, by command; "" of all that have no such option."""
-_ALSO: Mapping[str, str] = _each(
+_OPTIONS_OF_OTHERS: Mapping[str, str] = _each(
     {
         "output o dest output-dir outdir output-path save-to": "--out",
         "num-samples sample-size n-samples num-rows n-rows nrows n size samples": "--rows",
@@ -175,7 +176,7 @@ _ALSO: Mapping[str, str] = _each(
     }
 )
 """Options by their names elsewhere."""
-_ELSEWHERE: Mapping[str, str] = _each(
+_CHOICES_OF_OTHERS: Mapping[str, str] = _each(
     {
         "bounded substitution substitute substitute-one change-one swap replace": "replace-one",
         "ignore skip exclude omit": "drop",
@@ -191,13 +192,13 @@ _ELSEWHERE: Mapping[str, str] = _each(
 """The choices here by their names elsewhere."""
 _NOISE = "laplace laplacian gaussian gauss normal geometric exponential discrete-gaussian discrete-laplace"
 """Words for noise, which is chosen by no option."""
-_NAMES: Mapping[str, str] = {
+_TAKES_NAMES: Mapping[str, str] = {
     "--groups": "Names of one group are joined by commas, as in --groups age,sex; another stands behind "
     "a --groups of its own",
     "--marginal": "Names of one marginal are joined by commas, as in --marginal age,sex",
 }
 """What stands behind an option that takes names joined by commas."""
-_STRAY: Mapping[str, str] = {
+_TAKES_NO_NAME: Mapping[str, str] = {
     "ledger show": "The name of an account goes behind --name",
     "session status": "The name of a session goes behind --name",
     "session export": "The name of a session goes behind --name",
@@ -358,13 +359,13 @@ class _Parser(argparse.ArgumentParser):
         """Parse arguments; the command itself, and not `pgmjax`, refuses those that it does not have."""
         if self._mixes:
             return super().parse_known_args(args, namespace)
-        self.words = [*(_words(None) if args is None else args)]
+        self.words = [*_words(args)]
         found, strange = super().parse_known_args(args, namespace)
         if self._subparsers is None and any(not word.startswith("-") for word in strange):
             found, strange = self._mixed(args) or (found, strange)
         if strange and (self._subparsers is None or self.get_default("run")):
-            words = _words(None) if args is None else args
-            self.error(f"unrecognized arguments: {' '.join(strange)}{_instead(strange, self, words)}")
+            said = f"unrecognized arguments: {' '.join(strange)}"
+            self.error(f"{said}{_instead(strange, self, self.words)}")
         return found, strange
 
     def _mixed(self, args: Any) -> tuple[Any, list[str]] | None:
@@ -386,34 +387,7 @@ class _Parser(argparse.ArgumentParser):
         if usage.count("\n") > _MOST_LINES:  # the error would be lost below it
             usage = f"usage: {self.prog} ... (all options: {self.prog} --help)\n"
         print(usage, end="", file=sys.stderr)
-        strange = [word for word in self.words if re.match(r"--\w", word)]
-        strange = [word for word in strange if word.partition("=")[0] not in self._option_string_actions]
-        early = re.fullmatch("unrecognized arguments: (-[^ ]*)", message)
-        if early and not self.get_default("run"):
-            message += f". Options stand behind the command, as in pgmjax release TABLE {early[1]}"
-        if "arguments are required" in message and strange and self.get_default("run"):
-            message = f"unrecognized arguments: {strange[0]}{_instead(strange[:1], self, self.words)}"
-        if "arguments are required" in message and self.prog.endswith(" release"):
-            made = [word for word in self.words if os.path.isfile(os.path.join(word, "release.json"))]
-            if made:
-                message = f"{made[0]} is a release: --add-rows N draws more rows from it, at no further cost"
-        files = [word for word in self.words if re.search(r"\.ya?ml$", word)]
-        if "argument COMMAND: invalid choice" in message and self.words[:1] and self.words[0].startswith("-"):
-            message = f"a command is missing before {self.words[0]}, as in pgmjax release {self.words[0]}"
-        if message.endswith("required: COMMAND"):
-            message = f"a command is missing: {' or '.join(below(self))}"
-        if message.endswith("required: WHAT") and len(self.words) > 1:
-            message = (
-                f"two of FILE, NAME and WHAT are given, and one is missing: {self.prog} FILE NAME 'WHAT'"
-            )
-        if message.endswith("required: TABLE") and len(self.words) > 1 and os.path.exists(self.words[1]):
-            message = (
-                f"the account's name is missing before {self.words[1]}: {self.prog} FILE NAME {self.words[1]}"
-            )
-        if message.endswith("required: DOMAIN") and files and len(self.words) == 1:
-            message = f"the table is missing before {files[0]}: {self.prog} TABLE {files[0]}"
-        if "arguments are required" in message and "--domain" in message and files:
-            message = f"--domain is missing. Did you mean --domain {files[0]}?"
+        message = self._of_absent(message)
         if "arguments are required" in message:
             for option, meaning in {**_NEEDED, **_NEEDED_BY.get(self.prog.partition(" ")[2], {})}.items():
                 message = re.sub(rf"{option}\b", f"{option} {meaning}", message)
@@ -430,6 +404,51 @@ class _Parser(argparse.ArgumentParser):
         _, found, example = (self.epilog or "").partition("Example: ")
         hint = f"example: {example}\n" if found else ""
         self.exit(BAD_INPUT, f"{self.prog}: error: {message}\n{hint}")
+
+    def _of_absent(self, message: str) -> str:
+        """Return what to say of something absent, if the words that are there tell what it is."""
+        first, second = ([*self.words, "", ""])[:2]
+        known, runs = self._option_string_actions, bool(self.get_default("run"))
+        options = [word for word in self.words if re.match(r"--\w", word)]
+        strange = [word for word in options if word.partition("=")[0] not in known]
+        made = [word for word in self.words if os.path.isfile(os.path.join(word, "release.json"))]
+        domains = [word for word in self.words if re.search(r"\.ya?ml$", word)]
+        required, lacks = "arguments are required" in message, message.rpartition("required: ")[2]
+        early = "".join(re.findall("^unrecognized arguments: (-[^ ]*)$", message))
+        if required and strange and runs:
+            return f"unrecognized arguments: {strange[0]}{_instead(strange[:1], self, self.words)}"
+        return checks.first_said(
+            (
+                early and not runs,
+                f"{message}. Options stand behind the command, as in pgmjax release TABLE {early}",
+            ),
+            (
+                required and self.prog.endswith(" release") and made,
+                f"{''.join(made[:1])} is a release: --add-rows N draws more rows from it, at no further cost",
+            ),
+            (
+                "argument COMMAND: invalid choice" in message and first.startswith("-"),
+                f"a command is missing before {first}, as in pgmjax release {first}",
+            ),
+            (lacks == "COMMAND", f"a command is missing: {' or '.join(below(self))}"),
+            (
+                lacks == "WHAT" and second,
+                f"two of FILE, NAME and WHAT are given, and one is missing: {self.prog} FILE NAME 'WHAT'",
+            ),
+            (
+                lacks == "TABLE" and second and os.path.exists(second),
+                f"the account's name is missing before {second}: {self.prog} FILE NAME {second}",
+            ),
+            (
+                lacks == "DOMAIN" and domains and not second,
+                f"the table is missing before {first}: {self.prog} TABLE {first}",
+            ),
+            (
+                required and "--domain" in message and domains,
+                f"--domain is missing. Did you mean --domain {''.join(domains[:1])}?",
+            ),
+            otherwise=message,
+        )
 
 
 class _Once(argparse._StoreAction):
@@ -485,26 +504,32 @@ def _meant(message: str, parser: argparse.ArgumentParser) -> str:
     if choice is None:
         return ""
     word, known = choice[1], [*re.findall(r"[\w.-]+", choice[2]), "--help", "--version"]
-    option = parser._option_string_actions.get(message.partition(":")[0].removeprefix("argument "))
-    if _ELSEWHERE.get(word.lower()) in known:
-        return f". Did you mean {_ELSEWHERE[word.lower()]}?"
-    if word.lower() in _NOISE.split() and {"add-remove", "marginals"} & {*known}:
-        gaussian = ", Gaussian with one" * ("--delta" in parser._option_string_actions)
-        return f". Noise follows from the budget: Laplace's without a delta{gaussian}"
-    if option is None and word.lower() in _COMMANDS.get(parser.prog, ()):
-        return f". {_COMMANDS[parser.prog][word.lower()]}"
-    if "--text-encoding" in parser._option_string_actions and _is_codec(word):
-        return f". Did you mean --text-encoding {word}?"
-    if option is None and os.path.isfile(word):
-        return f". A command stands before a file, as in {parser.prog} {known[0]} {word}"
-    if "," in word and option is not None:
-        return ". Put spaces between several" if option.nargs == "+" else ". Give one of them"
+    options, others = parser._option_string_actions, below(parser)
+    option = options.get(message.partition(":")[0].removeprefix("argument "))
+    here = _CHOICES_OF_OTHERS.get(word.lower())
+    advice = _COMMANDS.get(parser.prog, {}).get(word.lower())
+    gaussian = ", Gaussian with one" * ("--delta" in options)
     close = difflib.get_close_matches(word, known, 1, 0.7)
-    others = below(parser).items()
-    close = close or [f"{parser.prog} {name} {word}" for name, each in others if word in below(each)]
-    if not close and "[COMMAND]" in message:  # which may be left out
-        return f". {parser.prog} alone tells of all of them"
-    return f". Did you mean {close[0]}?" if close else ""
+    close = close or [f"{parser.prog} {name} {word}" for name, each in others.items() if word in below(each)]
+    return checks.first_said(
+        (here in known, f". Did you mean {here}?"),
+        (
+            word.lower() in _NOISE.split() and {"add-remove", "marginals"} & {*known},
+            f". Noise follows from the budget: Laplace's without a delta{gaussian}",
+        ),
+        (option is None and advice, f". {advice}"),
+        ("--text-encoding" in options and _is_codec(word), f". Did you mean --text-encoding {word}?"),
+        (
+            option is None and os.path.isfile(word),
+            f". A command stands before a file, as in {parser.prog} {known[0]} {word}",
+        ),
+        (
+            "," in word and option is not None,
+            ". Put spaces between several" if option and option.nargs == "+" else ". Give one of them",
+        ),
+        (close, f". Did you mean {''.join(close[:1])}?"),
+        ("[COMMAND]" in message, f". {parser.prog} alone tells of all of them"),  # which may be left out
+    )
 
 
 def _is_codec(word: str) -> bool:
@@ -522,7 +547,6 @@ def _close(option: str, known: Sequence[str]) -> list[str]:
 
 def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Sequence[str]) -> str:
     """Return what to write instead of words that a command does not take, of those that were given."""
-    known, command = sorted(_options(parser)), parser.prog.partition(" ")[2]
     places = [str(each.metavar or each.dest) for each in parser._actions if not each.option_strings]
     takes = f"{parser.prog} takes {' and '.join(places) or 'nothing'} beside its options"
     if "--version" in words:
@@ -532,34 +556,38 @@ def _instead(words: Sequence[str], parser: argparse.ArgumentParser, given: Seque
     option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
     if option is None:
         return _instead_of_word(words[0], parser, given, takes)
-    name = option.lstrip("-")
-    if re.match(r"-[A-Za-z]$", option):
-        long = _SHORT.get(name, "")
-        then = f": write {long}" if long in known else ""
-        return f". Options have no short form here{then}; {parser.prog} --help lists them"
-    if name.upper() in places:
-        return f". Did you mean {name.upper()}, without an option?"
-    for place in (command, ""):
-        if advice := _ADVICE.get(place, {}).get(name):
-            return f". {advice}"
-    if (also := _ALSO.get(name)) in known:
-        return f". Did you mean {also}?"
-    if name in ("input", "data", "file", "csv", "i", "table") and "TABLE" in places:
-        return f". The table stands without an option: {parser.prog} TABLE"
-    setting = name.replace("-", "_")
-    if setting in ("seed", "random_seed", "random_state") and "--insecure-seed" in known:
-        return _NO_SEED
-    if "--option" in known and setting in _SETTINGS.split():
-        return f". Did you mean --option {setting}=VALUE?"
+    known, command, name = sorted(_options(parser)), parser.prog.partition(" ")[2], option.lstrip("-")
+    long = _SHORT.get(name, "")
+    then = f": write {long}" if long in known else ""
+    advice = _ADVICE.get(command, {}).get(name) or _ADVICE[""].get(name)
+    also, setting = _OPTIONS_OF_OTHERS.get(name), name.replace("-", "_")
+    said = checks.first_said(
+        (
+            re.match(r"-[A-Za-z]$", option),
+            f". Options have no short form here{then}; {parser.prog} --help lists them",
+        ),
+        (name.upper() in places, f". Did you mean {name.upper()}, without an option?"),
+        (advice, f". {advice}"),
+        (also in known, f". Did you mean {also}?"),
+        (
+            name in ("input", "data", "file", "csv", "i", "table") and "TABLE" in places,
+            f". The table stands without an option: {parser.prog} TABLE",
+        ),
+        (setting in ("seed", "random_seed", "random_state") and "--insecure-seed" in known, _NO_SEED),
+        ("--option" in known and setting in _SETTINGS.split(), f". Did you mean --option {setting}=VALUE?"),
+    )
+    if said:
+        return said
     close = [f"--{each.replace('_', '-')}" for each in ARGUMENTS.get(name, ())]
     if option in words[:-1] and not words[words.index(option) + 1].startswith("-"):  # a value stands behind
         known = [each for each in known if not _is_switch(each, parser)]
     close = [each for each in close if each in known] or _close(option, known)
-    if close:
-        return f". Did you mean {' or '.join(close)}?"
     others = [*_having(option, _parser())]
-    also = f"It is an option of {' and '.join(others[:2])}" if others else f"{takes}; --help lists these"
-    return f". {also}"
+    return checks.first_said(
+        (close, f". Did you mean {' or '.join(close)}?"),
+        (others, f". It is an option of {' and '.join(others[:2])}"),
+        otherwise=f". {takes}; --help lists these",
+    )
 
 
 def _is_switch(option: str, parser: argparse.ArgumentParser) -> bool:
@@ -573,25 +601,28 @@ def _instead_of_word(word: str, parser: argparse.ArgumentParser, given: Sequence
     known, command = _options(parser), parser.prog.partition(" ")[2]
     bare = re.sub(r"^\W+", "", word).partition("=")[0]
     meant = [f"--{bare}"] if f"--{bare}" in known else _close(bare, sorted(known)) if "=" in word else []
-    if meant and word.startswith(f" {meant[0]}"):
-        return f". There is a blank before {meant[0]}, as of a backslash within a line: take it away"
-    if meant:
-        return f". Did you mean {' or '.join(meant)}? An option begins with two hyphens"
-    if "=" in given:
-        return ". Write an option and its value without =, as in --epsilon 1"
-    for named, what in _NAMES.items():
-        if named in given and word in given[given.index(named) :]:
-            return f". {what}"
+    near = " or ".join(meant)
+    behind = [
+        what for named, what in _TAKES_NAMES.items() if named in given and word in given[given.index(named) :]
+    ]
     before = given[given.index(word) - 1] if word in given else ""
-    if "--option" in given and before in _SETTINGS.split():
-        return ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3"
-    if command in _STRAY:
-        return f". {_STRAY[command]}"
-    if "--domain" in known and re.search(r"\.(json|ya?ml)$", word):
-        return f". Did you mean --domain {word}?"
-    if "--out" in known and re.search(r"\.(json|ya?ml|html)$", word):
-        return f". Did you mean --out {word}?"
-    return f". That is one too many: {takes}, and most options take one value"
+    return checks.first_said(
+        (
+            meant and word.startswith(f" {meant[0]}"),
+            f". There is a blank before {near}, as of a backslash within a line: take it away",
+        ),
+        (meant, f". Did you mean {near}? An option begins with two hyphens"),
+        ("=" in given, ". Write an option and its value without =, as in --epsilon 1"),
+        (behind, f". {''.join(behind[:1])}"),
+        (
+            "--option" in given and before in _SETTINGS.split(),
+            ". Write the options of a mechanism as --option NAME=VALUE, such as --option rounds=3",
+        ),
+        (command in _TAKES_NO_NAME, f". {_TAKES_NO_NAME.get(command)}"),
+        ("--domain" in known and re.search(r"\.(json|ya?ml)$", word), f". Did you mean --domain {word}?"),
+        ("--out" in known and re.search(r"\.(json|ya?ml|html)$", word), f". Did you mean --out {word}?"),
+        otherwise=f". That is one too many: {takes}, and most options take one value",
+    )
 
 
 def _having(option: str, parser: argparse.ArgumentParser) -> Iterator[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import datetime
 import json
 import os
 import pathlib
@@ -27,14 +29,14 @@ def run(arguments: argparse.Namespace) -> None:
     workers = None
     if arguments.ray is not None:
         workers = sweeps.on_ray(arguments.ray, gpus=arguments.gpus, retries=arguments.retries)
-    with _Watch(arguments.quiet or sys.stderr is None) as watch:
+    with contextlib.ExitStack() as shown:
         try:
             outcome = sweeps.run(
                 grid,
                 path,
                 retry_failed=arguments.retry_failed,
                 workers=workers,
-                watch=watch,
+                watch=_Watch(arguments.quiet or sys.stderr is None, shown),
                 check=process.check,
             )
         except KeyboardInterrupt:
@@ -86,10 +88,15 @@ def _list(grid: sweeps.SweepGrid, as_json: bool) -> None:
 
 
 class _Watch:
-    """A progress bar in a terminal, otherwise occasional progress lines. Failures are printed at once."""
+    """A progress bar in a terminal, otherwise occasional progress lines. Failures are printed at once.
 
-    def __init__(self, quiet: bool):
-        self._quiet = quiet
+    Args:
+        quiet: show nothing.
+        shown: closes the bar.
+    """
+
+    def __init__(self, quiet: bool, shown: contextlib.ExitStack):
+        self._quiet, self._shown_in = quiet, shown
         self._terminal = not quiet and sys.stderr.isatty()
         self._bar: Progress | None = None
         self._shown = time.monotonic()
@@ -100,11 +107,12 @@ class _Watch:
             return
         if progress.failures:
             error = (progress.failures[0]["error"] or "").strip().splitlines()[-1:] or [""]
-            cells = "cell" if len(progress.failures) == 1 else "cells"
-            process.say(f"{len(progress.failures)} {cells} of {progress.group} failed or refused: {error[0]}")
+            cells = checks.counted(len(progress.failures), "cell", "cells")
+            process.say(f"{cells} of {progress.group} failed or refused: {error[0]}")
         if self._terminal:
             if self._bar is None:
-                self._bar = Progress("cells", progress.total - progress.done + progress.ran).__enter__()
+                lacking = progress.total - progress.done + progress.ran
+                self._bar = self._shown_in.enter_context(Progress("cells", lacking))
             self._bar.advance(progress.ran - self._ran, str(progress.group))
             self._ran = progress.ran
         elif progress.done == progress.total or time.monotonic() - self._shown >= _EVERY:
@@ -114,16 +122,7 @@ class _Watch:
                 f"{_time(progress.left)} left"
             )
 
-    def __enter__(self) -> _Watch:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.__exit__(None, None, None)
-
 
 def _time(seconds: float) -> str:
     """Format seconds as h:mm:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"
+    return str(datetime.timedelta(seconds=round(seconds)))

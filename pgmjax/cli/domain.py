@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.extras import arrow
 from pgmjax._internal.private_files import open_private
 from pgmjax.cli import process
 from pgmjax.cli.release import unit_of
@@ -273,8 +274,9 @@ class _Findings:
             self.others += int(np.count_nonzero(encoded.codes[valid] == place))
         if encoded.invalid is None or values is None:
             return
-        invalid = checks.optional("pyarrow", extra="tables").array(encoded.invalid)
-        for value, rows in collections.Counter(values.filter(invalid).to_pylist()).items():
+        for value, rows in collections.Counter(
+            values.filter(arrow.array(encoded.invalid)).to_pylist()
+        ).items():
             value = float(value) if isinstance(value, decimal.Decimal) else value
             key = (_shown(value), min(self.attribute.coder.raw_code(value), OUTSIDE))
             if key in self.texts or len(self.texts) < _MOST_TEXTS:

@@ -19,10 +19,11 @@ from pgmjax.estimation.constraints import FixedMarginal, read_constraints
 from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements.published import Published, read_published
 from pgmjax.release import folder as release_folder
-from pgmjax.release import published as published_folder
 from pgmjax.release import statement as report_text
 
-_APART = 5.0  # standard deviations of a loss of squares, beyond which noise does not explain it
+_UNEXPLAINED_DEVIATIONS = (
+    5.0  # standard deviations of a loss of squares, beyond which noise does not explain it
+)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     estimator = dataclasses.replace(release.estimator_of(arguments), approximate=arguments.approximate)
     fit = estimator.fit(domain, found.measurements, arguments.total, constraints=facts, prior=earlier)
     _check_facts(facts, fit, found)
-    published_folder.write(found, fit, out, total_public=known, facts=facts, **rows)
+    release_folder.write_fit(found, fit, out, total_public=known, facts=facts, **rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
     release.tell(arguments, out, record, _lines(out, found, fit, domain, record))
 
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _check_facts(facts: Sequence[Any], fit: Fit, found: Published) -> None:
     """Say that facts and counts disagree by more than noise explains."""
     number = sum(each.values.size for each in found.measurements) - sum(found.absent)
-    if facts and fit.loss > number / 2 + _APART * math.sqrt(number / 2):
+    if facts and fit.loss > number / 2 + _UNEXPLAINED_DEVIATIONS * math.sqrt(number / 2):
         process.say(
             f"The facts and the noisy counts disagree: with them the loss is {fit.loss:,.0f}, and noise "
             f"explains about {number / 2:,.0f}. The model keeps to the facts: are they about the same "
@@ -83,7 +84,6 @@ def _lines(
         f"{checks.counted(absent, 'cell was', 'cells were')} not published"
     )
     yield f"  read     {checks.counted(len(found.measurements), 'table', 'tables')}, {numbers}"
-    complete = f"complete after {fit.steps:,} steps"
-    yield f"  fit      {report_text.ending(record) or complete}"
+    yield f"  fit      {report_text.end_of_fit(record)}"
     yield "No private table was read and no budget was spent."
     yield record["statement"]

@@ -41,11 +41,10 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.queries import Product, Query, marginal
 from pgmjax.queries import text as query_text
 from pgmjax.queries.spec import in_words, row_names
-from pgmjax.release.statement import not_secure
 
-_APART = 20.0
+_IMPOSSIBLE_DEVIATIONS = 20.0
 """Standard deviations by which noise does not move an answer away from the others."""
-_RARE = 1e-3  # chance of noise that is told to be unlikely
+_UNLIKELY = 1e-3  # chance of noise that is told to be unlikely
 _CHECKED = 2000  # answers: as many are compared with one another within seconds
 
 
@@ -87,8 +86,7 @@ def ask(arguments: argparse.Namespace) -> None:
         found = dataclasses.replace(found, notes=(*found.notes, note))
     told = {"method": arguments.method, "answers_used": len(history), "secure": history.secure}
     _print(found, names, arguments, told)
-    if not history.secure:
-        process.say(not_secure(of_measurements(history.measurements)))
+    warn_if_insecure(of_measurements(history.measurements))
 
 
 def train(arguments: argparse.Namespace) -> None:
@@ -122,8 +120,7 @@ def train(arguments: argparse.Namespace) -> None:
         f"  ask  pgmjax history ask {out} CONDITION",
     ]
     process.tell(arguments.json, {"out": str(out), **told}, said)
-    if not history.secure:
-        process.say(not_secure(found.inputs))
+    warn_if_insecure(found.inputs)
 
 
 def learner_named(text: str) -> Learner:
@@ -273,7 +270,7 @@ def _check_sizes(history: History, total: float | None) -> None:
     for each in history.measurements:
         most = float(each.query.linf_sensitivity(Relation.ADD_REMOVE, history.domain)) * total
         over = (np.abs(each.flat_values()) - most) / np.sqrt(each.row_stddevs() ** 2 + variance)
-        if (worst := int(np.argmax(over))) >= 0 and over[worst] > _APART:
+        if (worst := int(np.argmax(over))) >= 0 and over[worst] > _IMPOSSIBLE_DEVIATIONS:
             raise ValueError(
                 f"Answer {first + worst + 1} is {over[worst]:,.0f} standard deviations of its noise above "
                 f"what all records, about {total:,.0f}, can give. Correct it or its standard deviation."
@@ -289,7 +286,7 @@ def _check_agreement(history: History, total: float | None) -> None:
     assert known is not None  # of all methods that fit by the spectrum
     apart = np.abs(left) / history.stddevs
     worst = int(np.argmax(apart))
-    if apart[worst] > _APART:
+    if apart[worst] > _IMPOSSIBLE_DEVIATIONS:
         raise ValueError(
             f"The answers contradict one another{'' if total is None else ' or --total'}: answer {worst + 1} "
             f"of {len(apart):,} is {apart[worst]:,.0f} standard deviations of its noise away from what all "
@@ -299,10 +296,12 @@ def _check_agreement(history: History, total: float | None) -> None:
     free = history.stddevs**2 - known**2
     own = np.abs(left) / np.sqrt(np.maximum(free, 1e-9 * history.stddevs**2))
     most = float(np.max(own, where=free > 1e-9 * history.stddevs**2, initial=0.0))
-    if most > (math.log(len(left)) - math.log(_RARE)) / math.sqrt(2):  # of Laplace noise, the heavier tail
+    if most > (math.log(len(left)) - math.log(_UNLIKELY)) / math.sqrt(
+        2
+    ):  # of Laplace noise, the heavier tail
         process.say(
             f"The answers hardly agree: one is {most:.1f} standard deviations away from what the others "
-            f"say, which their noise explains less than once in {1 / _RARE:,.0f} times. Is a "
+            f"say, which their noise explains less than once in {1 / _UNLIKELY:,.0f} times. Is a "
             "number or a scale mistyped?"
         )
 
@@ -318,7 +317,7 @@ def _kernel_pca(history: History, asked: Sequence[Query], arguments: argparse.Na
     assert answers.stddevs is not None and answers.distances is not None and answers.estimable is not None
     values, stddevs = answers.values, answers.stddevs
     biases = alpha * answers.distances if math.isfinite(alpha) else np.zeros(len(values))
-    facts, words = _told(alpha, error, name)
+    facts, words = _of_choice(alpha, error, name)
     if error is not None and math.isfinite(alpha):
         sure = pca.answer(asked, math.inf)  # estimable ones without bias
         assert sure.stddevs is not None
@@ -344,7 +343,7 @@ def _ridge(history: History, asked: Sequence[Query], arguments: argparse.Namespa
     answers = KernelRidge.fit(history, alpha, prior, arguments.total).answer(asked)
     assert answers.stddevs is not None and answers.distances is not None
     columns = {"stddev": answers.stddevs, "bias": alpha * answers.distances}
-    return _Found(answers.values, columns, *_told(alpha, error, name))
+    return _Found(answers.values, columns, *_of_choice(alpha, error, name))
 
 
 def _chosen(history: History, arguments: argparse.Namespace) -> tuple[KernelPCA, AlphaChoice, str]:
@@ -410,7 +409,7 @@ def _prior(text: str, history: History) -> ProductPrior | None:
         raise ValueError(of_file(text, error)) from error
 
 
-def _told(alpha: float, error: float | None, prior: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _of_choice(alpha: float, error: float | None, prior: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return alpha, prior and the squared error in cross-validation, for JSON and in words."""
     facts: dict[str, Any] = {"alpha": alpha if math.isfinite(alpha) else "infinity", "prior": prior}
     words = f"alpha {alpha:.3g}, prior {prior}"

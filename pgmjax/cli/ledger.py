@@ -12,7 +12,7 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.cli import process
-from pgmjax.cli.release import open_ledger, unit_of
+from pgmjax.cli.release import of_no_table, open_ledger, unit_of
 from pgmjax.data import demo, text_file
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import (
@@ -127,8 +127,7 @@ def _account(arguments: argparse.Namespace, ledger: Ledger) -> Account:
 
 def _note_exact(arguments: argparse.Namespace) -> None:
     with open_ledger(arguments.file) as ledger:
-        account = ledger.note_exact(arguments.name, arguments.what)
-        _print_account(arguments, ledger, account)
+        _print_account(arguments, ledger, ledger.note_exact(arguments.name, arguments.what))
 
 
 def _other(arguments: argparse.Namespace) -> str:
@@ -145,15 +144,7 @@ def _check_table(arguments: argparse.Namespace) -> None:
             f"{arguments.file} is a table, and a ledger stands before it, as in pgmjax ledger init "
             f"{_other(arguments)} {arguments.file}.",
         ),
-        (
-            arguments.demo and arguments.table is not None,
-            f"--demo has a table of its own: leave out --demo, or {arguments.table}.",
-        ),
-        (
-            not arguments.demo and arguments.table is None,
-            "The table is missing: give its file as the last name, or --demo to try the command on a public "
-            "table.",
-        ),
+        *of_no_table(arguments),
     )
 
 

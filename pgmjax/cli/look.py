@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-from typing import Any
 
 from pgmjax.cli import process
+from pgmjax.cli.release import reading_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.release import folder as release_folder
 from pgmjax.release.look import check_page, of_the_release, reading
@@ -35,15 +35,8 @@ def run(arguments: argparse.Namespace) -> None:
             if weighted
             else "The release counts records without weights: leave --weights out."
         )
-    given: dict[str, Any] = {
-        "header": False if arguments.no_header else None,
-        "weights": arguments.weights,
-        "encoding": arguments.text_encoding,
-        "rows_outside": arguments.rows_outside,
-    }
-    known |= {name: value for name, value in given.items() if value is not None}
     with of_the_release(arguments.table):
-        table = Dataset.read(arguments.table, domain, **known)
+        table = Dataset.read(arguments.table, domain, **{**known, **reading_of(arguments)})
     found = saved.look(table, target=arguments.target)
     if target is not None:
         found.save(target)

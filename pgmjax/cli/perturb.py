@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+import functools
 import json
 import pathlib
 import re
 import shlex
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,22 +34,20 @@ from pgmjax.measurements import inputs
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.model import row_file
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.gate import holder_log
-from pgmjax.privacy.ledger import Ledger
 from pgmjax.release import folder as release_folder
-from pgmjax.release.run_folder import NotKept, UnfinishedRun
+from pgmjax.release import run_folder
 from pgmjax.release.statement import of_epsilon
 
+_OUTPUT = ("responses", "escape_formulas", "out", "json", "quiet")
 _MOST_VALUES = 50_000_000  # of a plain file
 _GIVE = "Give the files that respondents sent."
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Perturb the table and print where it is and the budget spent."""
-    out = files.check_target(arguments.out)
+    out = run_folder.check_out(arguments.out)
     _check_combination(arguments)
-    for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
-        checks.optional(module, extra="tables")
+    release_folder.check_packages()
     domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
     if any(":" in text for text in arguments.groups) and not any(":" in name for name in domain):
         raise ValueError(
@@ -55,7 +55,6 @@ def run(arguments: argparse.Namespace) -> None:
             "answered with the same part of the epsilon."
         )
     groups = [release.read_names(text, domain) for text in arguments.groups]
-    attributes = _attributes(arguments, domain)
     mechanism = RandomizedResponse(
         epsilon=arguments.epsilon,
         relation=Relation.parse(arguments.relation),
@@ -63,34 +62,60 @@ def run(arguments: argparse.Namespace) -> None:
         encoding=arguments.encoding,
         useless=arguments.useless,
     )
-    job = release.job_of(arguments, domain, mechanism=mechanism)
+    attributes = _attributes(arguments, domain)
+    job = release.job_of(arguments, domain, PerturbJob, mechanism=mechanism, attributes=attributes)
     _ = job.named
-    try:
-        with release.charged(arguments) as ledger, holder_log(arguments.holder_log):
-            record = _perturb(arguments, job, attributes, out, ledger)
-        release.tell(arguments, out, record, _lines(arguments, job, out, record))
-    except KeyboardInterrupt as error:
-        raise KeyboardInterrupt(_after_interrupt(arguments, job, out, error)) from None
-    for name, why in record.get("missing", {}).items():
-        raise RuntimeError(
-            f"{name} could not be written to {out} ({why}). The answers are not lost: they are in table/ "
-            "there, which pgmjax query and pgmjax.local.load read."
-        )
+    lines = functools.partial(_lines, arguments, job)
+    written = {"responses": arguments.responses, "escape_formulas": arguments.escape_formulas}
+    release.make(arguments, job, out, _OUTPUT, lines, **written)
 
 
-def _after_interrupt(
-    arguments: argparse.Namespace, job: jobs.Job, out: pathlib.Path, error: KeyboardInterrupt
-) -> str:
-    """Return a message on what an interrupt left: the folder is there in full or not at all."""
-    if (out / "release.json").is_file():
-        return f"interrupted; the perturbed table is at {out}"
-    if arguments.ledger is not None:
-        return f"interrupted; nothing was written. {jobs.AGAIN}"
-    if getattr(error, "folder", None) is not None:  # which its message names
-        return f"interrupted; nothing was written. {error}"
-    if job.drawn:
-        return f"interrupted; nothing was written; {jobs.price(job.named)} counts as spent"
-    return "interrupted; nothing was spent"
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PerturbJob(jobs.Job):
+    """A perturbed table that is to be made.
+
+    Args:
+        attributes: those that are answered about; None for all.
+    """
+
+    attributes: list[str] | None = None
+
+    again: ClassVar[str] = "Run the same command again"
+
+    @property
+    def chosen(self) -> Any:
+        """The mechanism, which is the one that was named."""
+        return self.named
+
+    def run(self, **given: Any) -> Any:
+        """Spend the budget and return the table; see `RandomizedResponse.perturb`."""
+        return self.chosen.perturb(self.table, self.attributes, row_order="sorted", **given)
+
+    def write(self, place: pathlib.Path, release: Any, **output: Any) -> Mapping[str, Exception]:
+        """Write the table, its rows as a plain file if that can be, and the record."""
+        check, source = output.pop("check"), output.pop("source")
+        missing: dict[str, Exception] = {}
+        release.save(place / "table")
+        record: dict[str, Any] = {**describe(release), "responses": None}
+        name = f"responses.{output['responses']}"
+        try:
+            record["responses"] = _write_responses(release, place / name, **output)
+        except Exception as error:  # the same answers are in table/
+            (place / name).unlink(missing_ok=True)
+            missing[name] = error
+            record["missing"] = {name: release_folder.reason(error)}
+        check()
+        record |= {"source": source} if source else {}
+        _write_record(place, record)
+        return missing
+
+    def read(self, place: pathlib.Path) -> release_folder.SavedRelease:
+        """Return the record of the folder."""
+        return release_folder.SavedRelease(place, files.read(place / "release.json", formats.PERTURBED))
+
+
+def _write_record(folder: pathlib.Path, record: Mapping[str, Any]) -> None:
+    (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
@@ -119,79 +144,22 @@ def _attributes(arguments: argparse.Namespace, domain: Domain) -> list[str] | No
     return [name for name in domain.attributes if name in asked]
 
 
-def _perturb(
-    arguments: argparse.Namespace,
-    job: jobs.Job,
-    attributes: list[str] | None,
-    out: pathlib.Path,
-    ledger: Ledger | None,
-) -> dict[str, Any]:
-    """Perturb and write, and return the record; what could fail beforehand has been checked."""
-    show, data = release.show_progress(arguments), job.table
-    mechanism: Any = job.named
-    try:
-        with contextlib.ExitStack() as stack:
-            keeps = ledger is None and not mechanism.repeatable
-            kept = stack.enter_context(UnfinishedRun().kept()) if keeps else None
-            folder = stack.enter_context(files.reserve_folder(out))
-            process.check()
-            table = mechanism.perturb(
-                data,
-                attributes,
-                row_order="sorted",
-                out=folder / "table",
-                ledger=ledger,
-                key=arguments.key,
-                show_progress=show,
-                folder=kept,
-            )
-            process.check()
-            record: dict[str, Any] = {**describe(table), "responses": None}
-            plain, ended = f"responses.{arguments.responses}", None
-            try:
-                record["responses"] = _write_responses(
-                    table, folder, arguments.responses, show, arguments.escape_formulas
-                )
-                process.check()
-            except (Exception, KeyboardInterrupt) as error:  # the same answers are in table/
-                ended = error if isinstance(error, KeyboardInterrupt) else None
-                (folder / plain).unlink(missing_ok=True)
-                record |= {"responses": None, "missing": {plain: release_folder.reason(error)}}
-            record |= {"source": demo.TERMS} if arguments.demo else {}
-            text = json.dumps(record, indent=2)
-            (folder / "release.json").write_text(text + "\n", encoding="utf-8")
-        process.check()
-        if ended is not None:
-            raise ended
-        return record
-    except Exception as error:
-        process.check()  # a library may have turned an interrupt into another error
-        if not job.drawn:
-            raise
-        reason = str(error).strip().rstrip(".") or type(error).__name__
-        said = f"The answers could not be written: {reason}. The budget is spent ({jobs.price(mechanism)})."
-        if ledger is not None:
-            said += f" {jobs.AGAIN}"
-        elif isinstance(error, NotKept):  # all answers of the records are one
-            said = f"{reason}. Nothing is spent yet."
-        said += "".join(f" {note}" for note in getattr(error, "__notes__", ()))
-        raise RuntimeError(said) from error
-
-
 def _write_responses(
-    table: PerturbedTable, folder: pathlib.Path, kind: str, show_progress: bool | None, escape_formulas: bool
+    table: PerturbedTable,
+    path: pathlib.Path,
+    *,
+    responses: str,
+    escape_formulas: bool,
+    show_progress: bool | None,
 ) -> str | None:
     """Write the rows as a plain file and return its name, unless they are bits or too many."""
     names = [name for group in table.groups for name in group]
-    if kind == "none" or any(column.unary for column in table.columns):
+    too_many = table.rows * len(names) > _MOST_VALUES
+    if responses == "none" or too_many or any(column.unary for column in table.columns):
         return None
-    if table.rows * len(names) > _MOST_VALUES:
-        return None
-    path = folder / f"responses.{kind}"
-    domain = table.domain.project(tuple(names))
     row_file.write(
         path,
-        domain,
+        table.domain.project(tuple(names)),
         _codes(table),
         table.rows,
         decode=True,
@@ -279,10 +247,9 @@ def read(folder: str) -> PerturbedTable | None:
     return load(path.parent / "table")
 
 
-def _lines(
-    arguments: argparse.Namespace, job: jobs.Job, out: pathlib.Path, record: dict[str, Any]
-) -> Iterator[str]:
+def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.SavedRelease) -> Iterator[str]:
     assert isinstance(job.domain, Domain)
+    record, out = saved.record, saved.folder
     first = job.domain.attribute(record["groups"][0][0])
     asked = shlex.quote(f"{first.name}={first.code_names()[0]}")
     yield f"Perturbed table written to {out}"
@@ -350,7 +317,7 @@ def collect_all(arguments: argparse.Namespace) -> None:
     record = {**describe(table), "responses": None}
     with files.reserve_folder(out) as folder:
         table.save(folder / "table")
-        (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        _write_record(folder, record)
     process.tell(arguments.json, {"out": str(out), **record}, _of_groups(table, out))
     release.warn_if_insecure(table.inputs)
 

@@ -92,7 +92,7 @@ def say(message: str) -> None:
             print(f"pgmjax: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
-_TOLD: set[str] = set()
+_WARNED: set[str] = set()
 
 
 def show_warning(
@@ -104,8 +104,8 @@ def show_warning(
     line: Any = None,
 ) -> None:
     """Write a warning as one line and once, without the line of code that gave it."""
-    if str(message) not in _TOLD:
-        _TOLD.add(str(message))
+    if str(message) not in _WARNED:
+        _WARNED.add(str(message))
         say(f"warning: {message}")
 
 

@@ -1,8 +1,6 @@
 """`pgmjax query`: query a release or a perturbed table, which the folder's record tells apart.
 
 A release answers from its model, a perturbed table by unbiased estimates. Neither costs any privacy.
-
-`pgmjax mechanisms` lists the mechanisms and their options.
 """
 
 from __future__ import annotations
@@ -10,27 +8,25 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
 import pathlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from pgmjax import mechanisms
 from pgmjax._internal import checks
 from pgmjax.cli import perturb, process
 from pgmjax.cli.options.shared import LEVEL
 from pgmjax.cli.release import read_names, warn_if_insecure
 from pgmjax.data.attribute import Code
 from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population, sentences_of
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.table import PerturbedTable
-from pgmjax.measurements.inputs import Input, are_secure
+from pgmjax.measurements.inputs import are_secure
 from pgmjax.queries import Query, marginal
 from pgmjax.queries import text as query_text
 from pgmjax.release import accuracy, whole_table
@@ -45,6 +41,8 @@ _LACKING = {
     "laplace": "a bound of the model affects it, which laplace does not know",
     "bootstrap": "bootstrap tells bias from noise over 100 determined answers or more",
 }
+_Answered = tuple[dict[str, Any], list[str], dict[str, Iterable[int]]]
+"""Answers for JSON, the same in words, and the codes of each attribute that was asked for."""
 _LEARNED = "Answers are those of the trained model in predictor/ where it learned the attributes together."
 
 
@@ -53,23 +51,34 @@ def run(arguments: argparse.Namespace) -> None:
     if {"=", "==", "!=", "in"} & {*arguments.condition}:  # without quotes around it
         arguments.condition = [" ".join(arguments.condition)]
     _check(arguments)
-    draws = None if arguments.draws is None else checks.integer("--draws", arguments.draws, low=2)
-    perturbed = perturb.read(arguments.folder)
-    if perturbed is not None:
-        _of_perturbed(perturbed, arguments)
-        return
-    saved = release_folder.opened(arguments.folder)
-    if arguments.mean:
-        _means(saved, arguments.mean, arguments.by, arguments.condition, draws, arguments.json)
-    elif arguments.error_bars:
-        if draws is not None:
-            raise ValueError("--draws and --error-bars are two ways to an interval: give one of them.")
-        _with_error_bars(saved, arguments)
-    elif arguments.marginal:
-        _marginal(saved, arguments.marginal, draws, arguments.json)
+    if arguments.draws is not None:
+        arguments.draws = checks.integer("--draws", arguments.draws, low=2)
+    source: Any = perturb.read(arguments.folder)
+    if source is not None:
+        _check_perturbed(arguments)
+        total, inputs = source.rows, source.inputs
+        ways: Any = ((arguments.marginal, _perturbed_marginal), (True, _perturbed_conditions))
     else:
-        _conditions(saved, arguments.condition, draws, arguments.json)
-    warn_if_insecure(saved.model.inputs)
+        source = release_folder.opened(arguments.folder)
+        total, inputs = source.model.total, source.model.inputs
+        ways = (
+            (arguments.mean, _means),
+            (arguments.error_bars, _with_error_bars),
+            (arguments.marginal, _marginal),
+            (True, _conditions),
+        )
+    answered = next(way for given, way in ways if given)
+    told, said, codes = answered(source, arguments)
+    population = source.population
+    facts = {
+        "total": total,
+        "population": None if population is None else population.to_dict(),
+        "secure": are_secure(inputs),
+    }
+    # what answers are of, with the cells among those asked for that count other values too
+    said += sentences_of(None if population is None else population.of_cells(codes))
+    process.tell(arguments.json, {**facts, **told}, said)
+    warn_if_insecure(inputs)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -104,25 +113,28 @@ def _check(arguments: argparse.Namespace) -> None:
             "--mean stands without --marginal and --error-bars: its groups are named by --by, and its "
             "intervals are there already.",
         ),
+        (
+            arguments.error_bars and arguments.draws is not None,
+            "--draws and --error-bars are two ways to an interval: give one of them.",
+        ),
         (others, f"{''.join(others[:1])} is a folder, and one is queried at a time: ask each by itself."),
     )
 
 
-def _of_perturbed(perturbed: PerturbedTable, arguments: argparse.Namespace) -> None:
-    """Print what is asked of a perturbed table."""
-    if arguments.mean:
-        raise ValueError(
+def _check_perturbed(arguments: argparse.Namespace) -> None:
+    """Refuse what a perturbed table cannot be asked."""
+    named = "--draws" if arguments.draws is not None else "--error-bars"
+    process.refuse(
+        (
+            arguments.mean,
             "--mean is for a release or a fit. Of a perturbed table ask for counts, such as --marginal "
-            f"{arguments.mean}, or in Python for sums: pgmjax.local.answer_queries."
-        )
-    if arguments.draws is not None or arguments.error_bars:
-        named = "--draws" if arguments.draws is not None else "--error-bars"
-        raise ValueError(f"{named} is for a release: each answer of a perturbed table has an interval.")
-    if arguments.marginal:
-        _perturbed_marginal(perturbed, arguments.marginal, arguments.json)
-    else:
-        _perturbed_conditions(perturbed, arguments.condition, arguments.json)
-    warn_if_insecure(perturbed.inputs)
+            f"{arguments.mean}, or in Python for sums: pgmjax.local.answer_queries.",
+        ),
+        (
+            arguments.draws is not None or arguments.error_bars,
+            f"{named} is for a release: each answer of a perturbed table has an interval.",
+        ),
+    )
 
 
 def _attributes_of(folder: str) -> str:
@@ -159,16 +171,9 @@ def _by_draws(
     return ends
 
 
-def _facts(total: float, population: Population | None, inputs: Sequence[Input]) -> dict[str, Any]:
-    """Return what answers are of and whether they may be published, for JSON."""
-    described = None if population is None else population.to_dict()
-    return {"total": total, "population": described, "secure": are_secure(inputs)}
-
-
-def _conditions(
-    saved: release_folder.SavedRelease, texts: list[str], draws: int | None, as_json: bool
-) -> None:
-    model, population = saved.model, saved.population
+def _conditions(saved: release_folder.SavedRelease, arguments: argparse.Namespace) -> _Answered:
+    model, population, draws = saved.model, saved.population, arguments.draws
+    texts = arguments.condition
     asked = [query_text.conditions(text, model.domain, interpolate=True) for text in texts]
     found = [saved.query(text) for text in texts]
     drawn = _by_draws(saved, [each.query for each in asked], [_is_open(each) for each in found], draws)
@@ -195,8 +200,7 @@ def _conditions(
         said.append(_LEARNED)
     if facts := saved.record.get("facts"):
         said.append(f"Answers keep to {' and '.join(facts)}; intervals are of the noisy counts alone.")
-    said += _of_population(population, _codes_of(asked))
-    process.tell(as_json, {**_facts(model.total, population, model.inputs), "answers": answers}, said)
+    return {"answers": answers}, said, _codes_of(asked)
 
 
 def _is_open(answer: Answer) -> bool:
@@ -222,8 +226,8 @@ def _answer(text: str, one: Answer, population: Population | None) -> dict[str, 
     return told
 
 
-def _with_error_bars(saved: release_folder.SavedRelease, arguments: argparse.Namespace) -> None:
-    """Print the answers to conditions, or the cells of a marginal, with error bars by one method."""
+def _with_error_bars(saved: release_folder.SavedRelease, arguments: argparse.Namespace) -> _Answered:
+    """Return the answers to conditions, or the cells of a marginal, with error bars by one method."""
     model = saved.model
     clique: Clique = ()
     asked: list[query_text.Conditions] = []
@@ -239,7 +243,12 @@ def _with_error_bars(saved: release_folder.SavedRelease, arguments: argparse.Nam
     columns = bars.values, bars.stddevs, bars.biases, bars.intervals, bars.determined
     answers, said = [], []
     for label, value, stddev, bias, ends, sure in zip(labels, *columns, strict=True):
-        answer = {"query": label, "estimate": float(value), "stddev": _finite(stddev), "bias": _finite(bias)}
+        answer = {
+            "query": label,
+            "estimate": float(value),
+            "stddev": checks.finite(stddev),
+            "bias": checks.finite(bias),
+        }
         answers.append({**answer, "interval": _ends(ends[None]), "determined": bool(sure)})
         words = f"{label}: {value:,.1f}"
         words += f", standard error {stddev:,.1f}" * bool(np.isfinite(stddev))
@@ -249,26 +258,8 @@ def _with_error_bars(saved: release_folder.SavedRelease, arguments: argparse.Nam
         said.append(f"{words}; {interval if np.isfinite(ends[0]) else lacking}")
     said += [f"  {note} {query_text.NOT_COVERED}" for each in asked for note in each.notes]
     said.append(f"Error bars by {bars.method}, of the model that was fitted to the noisy counts.")
-    every: dict[str, Iterable[int]] = {name: range(model.domain[name]) for name in clique}
-    said += _of_population(saved.population, _codes_of(asked) if asked else every)
     told = {"method": bars.method, "level": LEVEL, "answers": answers}
-    record = {**_facts(model.total, saved.population, model.inputs), **told}
-    process.tell(arguments.json, record, said)
-
-
-def _finite(value: float) -> float | None:
-    """Return a number as JSON has it, None if there is none."""
-    return float(value) if np.isfinite(value) else None
-
-
-def _whole(
-    saved: release_folder.SavedRelease, query: Query, found: accuracy.Reported
-) -> whole_table.WholeTable | None:
-    """Return the intervals of answers in the whole table; None if nothing bounds them."""
-    population = saved.population
-    if population is None or population.omitted is None or not found.determined.all():
-        return None
-    return whole_table.of_query(saved.estimates, population, query, found)
+    return told, said, _codes_of(asked) if asked else _every_code(model.domain, clique)
 
 
 def _ends(intervals: np.ndarray) -> list[float] | None:
@@ -276,32 +267,33 @@ def _ends(intervals: np.ndarray) -> list[float] | None:
     return intervals[0].tolist() if np.isfinite(intervals[0]).all() else None
 
 
-def _codes_of(asked: Sequence[query_text.Conditions]) -> dict[str, set[int]]:
+def _codes_of(asked: Sequence[query_text.Conditions]) -> dict[str, Iterable[int]]:
     """Return the codes that any of some conditions counts, for each attribute that one is on."""
-    found: dict[str, set[int]] = {}
+    found: dict[str, list[int]] = {}
     for each in asked:
         for name, codes in each.codes.items():
-            found.setdefault(name, set()).update(codes)
-    return found
+            found.setdefault(name, []).extend(codes)
+    return dict(found)
 
 
-def _of_population(population: Population | None, codes: Mapping[str, Iterable[int]]) -> list[str]:
-    """Return what answers are of, with the cells among some codes that count other values too."""
-    return sentences_of(None if population is None else population.of_cells(codes))
+def _every_code(domain: Domain, clique: Clique) -> dict[str, Iterable[int]]:
+    return {name: range(domain[name]) for name in clique}
 
 
-def _marginal(saved: release_folder.SavedRelease, text: str, draws: int | None, as_json: bool) -> None:
-    model, population = saved.model, saved.population
-    clique = read_names(text, model.domain)
-    shape = model.domain.shape_of(clique)
-    names = [model.domain.attribute(name).code_names() for name in clique]
+def _marginal(saved: release_folder.SavedRelease, arguments: argparse.Namespace) -> _Answered:
+    domain, draws = saved.model.domain, arguments.draws
+    clique = read_names(arguments.marginal, domain)
+    shape = domain.shape_of(clique)
+    names = [domain.attribute(name).code_names() for name in clique]
     found = saved.report(marginal(clique))
     sure = bool(found.determined.all())
     columns = {"estimate": found.estimates.reshape(shape)}
-    told = [("", found.intervals), ("share_", found.shares)]
-    if (whole := _whole(saved, marginal(clique), found)) is not None:
-        told += [("whole_", whole.counts), ("share_of_whole_", whole.shares)]
-    for kind, intervals in told:
+    ends = [("", found.intervals), ("share_", found.shares)]
+    population = saved.population
+    if sure and population is not None and population.omitted is not None:
+        whole = whole_table.of_query(saved.estimates, population, marginal(clique), found)
+        ends += [("whole_", whole.counts), ("share_of_whole_", whole.shares)]
+    for kind, intervals in ends:
         if np.isfinite(intervals).all():
             low, high = np.moveaxis(intervals, -1, 0).reshape(2, *shape)
             columns |= {f"{kind}low": low, f"{kind}high": high}
@@ -309,12 +301,9 @@ def _marginal(saved: release_folder.SavedRelease, text: str, draws: int | None, 
     (drawn,) = _by_draws(saved, [marginal(clique)], [is_open], draws)
     if drawn is not None:
         columns |= {f"drawn_{end}": drawn[:, k].reshape(shape) for k, end in enumerate(("low", "high"))}
-    record = {
-        **_facts(model.total, population, model.inputs),
-        "values": dict(zip(clique, names, strict=True)),
-    }
-    record |= {name: column.tolist() for name, column in columns.items()}
-    record |= {"determined": sure, "rests_on": accuracy.rests_on(sure, found.given_by)}
+    told: dict[str, Any] = {"values": dict(zip(clique, names, strict=True))}
+    told |= {name: column.tolist() for name, column in columns.items()}
+    told |= {"determined": sure, "rests_on": accuracy.rests_on(sure, found.given_by)}
     notes = []
     if not sure:
         notes.append(f"These counts have {_NO_INTERVAL.format(found.given_by)}.")
@@ -324,45 +313,34 @@ def _marginal(saved: release_folder.SavedRelease, text: str, draws: int | None, 
         )
     if found.given_by == accuracy.LEARNER:
         notes.append(_LEARNED)
-    notes += _of_population(population, {name: range(model.domain[name]) for name in clique})
-    process.tell(as_json, record, itertools.chain(_lines(clique, names, **columns), notes))
+    return told, [*_lines(clique, names, **columns), *notes], _every_code(domain, clique)
 
 
-def _means(
-    saved: release_folder.SavedRelease,
-    name: str,
-    by: str | None,
-    texts: list[str],
-    draws: int | None,
-    as_json: bool,
-) -> None:
-    """Print the means of an attribute in groups, one table for each condition."""
-    domain, population = saved.model.domain, saved.population
-    (name,) = read_names(name, domain)
-    groups = () if by is None else read_names(by, domain)
+def _means(saved: release_folder.SavedRelease, arguments: argparse.Namespace) -> _Answered:
+    """Return the means of an attribute in groups, one table for each condition."""
+    domain, draws = saved.model.domain, arguments.draws
+    (name,) = read_names(arguments.mean, domain)
+    groups = () if arguments.by is None else read_names(arguments.by, domain)
+    answers: list[Any] = []
     said: list[str] = []
-    told, codes = [], {each: set(range(domain[each])) for each in (name, *groups)}
-    asked_of: list[str | None] = [*texts] or [None]
-    for text in asked_of:
+    codes = _every_code(domain, (name, *groups))
+    for text in arguments.condition or [None]:
         found = saved.mean(name, groups, text, draws)
-        told.append(
+        answers.append(
             {
                 "condition": text,
                 "groups": [dict(zip(groups, each, strict=True)) for each in found.groups],
-                "means": [_finite(value) for value in found.estimates],
+                "means": [checks.finite(value) for value in found.estimates],
                 "intervals": [_ends(ends[None]) for ends in found.intervals],
                 "determined": found.determined.tolist(),
                 "records": found.records.tolist(),
-                "reach_within_bins": [_finite(value) for value in found.reach],
+                "reach_within_bins": [checks.finite(value) for value in found.reach],
             }
         )
         said += _lines_of_means(found, text, draws)
         if text is not None:
-            asked = query_text.conditions(text, domain, interpolate=True).codes
-            codes = {**codes, **{each: set(some) for each, some in asked.items()}}
-    said += _of_population(population, codes)
-    facts = _facts(saved.model.total, population, saved.model.inputs)
-    process.tell(as_json, {**facts, "mean": name, "by": list(groups), "answers": told}, said)
+            codes |= query_text.conditions(text, domain, interpolate=True).codes
+    return {"mean": name, "by": list(groups), "answers": answers}, said, codes
 
 
 def _lines_of_means(found: Means, text: str | None, draws: int | None) -> Iterator[str]:
@@ -403,7 +381,8 @@ def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Ite
         yield "\t".join([*cell, *numbers])
 
 
-def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool) -> None:
+def _perturbed_conditions(table: PerturbedTable, arguments: argparse.Namespace) -> _Answered:
+    texts = arguments.condition
     asked = [query_text.conditions(text, table.domain) for text in texts]
     codes = [{name: [*map(Code, found)] for name, found in each.codes.items()} for each in asked]
     answers = answer_conditions(table, codes, useless="answer").times(table.rows)
@@ -421,28 +400,25 @@ def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool
         interval += f", as a share {near[0]:.2%} to {near[1]:.2%}"
         warning = " (useless: the noise may exceed the range of the answer)" if answers.useless[i] else ""
         said.append(f"{text}: {count}, {error}, {interval}{warning}")
-    said += _of_population(table.population, _codes_of(asked))
-    told = {**_facts(table.rows, table.population, table.inputs), "level": LEVEL}
-    process.tell(as_json, {**told, "answers": listed}, said)
+    return {"level": LEVEL, "answers": listed}, said, _codes_of(asked)
 
 
-def _perturbed_marginal(table: PerturbedTable, text: str, as_json: bool) -> None:
-    clique = read_names(text, table.domain)
+def _perturbed_marginal(table: PerturbedTable, arguments: argparse.Namespace) -> _Answered:
+    clique = read_names(arguments.marginal, table.domain)
     names = [table.domain.attribute(name).code_names() for name in clique]
     answers = answer_cells(table, clique, useless="answer").times(table.rows)
     low, high = _interval(answers)
     shape = table.domain.shape_of(clique)
-    told = {**_facts(table.rows, table.population, table.inputs), "level": LEVEL}
-    told["values"] = dict(zip(clique, names, strict=True))
-    told |= {
+    told = {
+        "level": LEVEL,
+        "values": dict(zip(clique, names, strict=True)),
         "estimate": answers.value.reshape(shape).tolist(),
         "stddev": answers.stddev.reshape(shape).tolist(),
+        "interval": np.stack([low, high], axis=-1).reshape(*shape, 2).tolist(),
     }
-    told["interval"] = np.stack([low, high], axis=-1).reshape(*shape, 2).tolist()
     columns = {"estimate": answers.value, "stddev": answers.stddev, "low": low, "high": high}
     columns |= {"share_low": low / table.rows, "share_high": high / table.rows}
-    whose = _of_population(table.population, {name: range(table.domain[name]) for name in clique})
-    process.tell(as_json, told, itertools.chain(_lines(clique, names, **columns), whose))
+    return told, [*_lines(clique, names, **columns)], _every_code(table.domain, clique)
 
 
 def _interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:
@@ -450,27 +426,3 @@ def _interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:
     half = answers.half_width(LEVEL)
     low, high = (np.clip(answers.value + side * half, answers.low, answers.high) for side in (-1, 1))
     return low, high
-
-
-def run_mechanisms(arguments: argparse.Namespace) -> None:
-    """Print each mechanism's name, summary, supported relations and options."""
-    found = {name: _describe(mechanism) for name, mechanism in mechanisms.names().items()}
-    width, said = max(map(len, found)), []
-    for name, about in found.items():
-        words = ", ".join(f"{option}={value}" for option, value in about["options"].items())
-        said.append(f"{name:<{width}}  {about['summary']}")
-        said.append(f"{'':<{width}}    under {' or '.join(about['relations'])}; options: {words or 'none'}")
-    process.tell(arguments.json, {"mechanisms": found}, said)
-
-
-def _describe(mechanism: Any) -> dict[str, Any]:
-    """Return a description of a mechanism; option defaults are written as on the command line."""
-    defaults = mechanisms.options(mechanism).items()
-    return {
-        "summary": mechanism.summary,
-        "relations": [relation.value for relation in mechanism.relations],
-        "options": {
-            name: str(value) if isinstance(value, str | Fraction) else json.dumps(value, default=str)
-            for name, value in defaults
-        },
-    }

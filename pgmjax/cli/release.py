@@ -8,17 +8,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import functools
 import os
 import pathlib
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pgmjax import job as jobs
 from pgmjax import mechanisms
 from pgmjax._internal import checks, files
+from pgmjax._internal.extras import arrow, parquet
 from pgmjax.cli import process
 from pgmjax.data import demo
 from pgmjax.data import files as table_files
@@ -30,7 +32,6 @@ from pgmjax.data.value import places_of
 from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.inputs import Input, are_secure
-from pgmjax.mechanisms.forecast import Recipe
 from pgmjax.privacy.gate import holder_log
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.left_out import CountLeftOut
@@ -101,43 +102,67 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.limit = begun["asked"].get("limit")
     job = _job(arguments)
     arguments.limit = job.recipe.max_cells
+    lines = functools.partial(_lines, arguments, job)
+    make(arguments, job, out, _OUTPUT, lines, **output_of(arguments))
+
+
+def make(
+    arguments: argparse.Namespace,
+    job: jobs.Job,
+    out: pathlib.Path,
+    output: Sequence[str],
+    lines: Callable[[release_folder.SavedRelease], Iterator[str]],
+    **given: Any,
+) -> None:
+    """Make what a command asks for, and print where it lies and what was spent.
+
+    Args:
+        arguments: of the command.
+        job: what it asks for.
+        out: the folder to make.
+        output: the options that decide nothing of what is measured.
+        lines: what is to be said of the result.
+        given: for `Job.write`.
+    """
     stored = {name: value for name, value in vars(arguments).items() if name not in _OF_PARSER}
-    for name in ("table", "domain", "workload", "ledger", "holder_log", "out"):
+    for name in {"table", "domain", "workload", "ledger", "holder_log", "out"} & {*stored}:
         if stored[name] is not None:
             stored[name] = str(pathlib.Path(stored[name]).absolute())
     try:
         with charged(arguments) as ledger, holder_log(arguments.holder_log):
             saved, missing = job.make(
                 out,
-                asked={name: value for name, value in stored.items() if name not in _OUTPUT},
-                shown={name: value for name, value in stored.items() if name in _OUTPUT},
+                asked={name: value for name, value in stored.items() if name not in output},
+                shown={name: value for name, value in stored.items() if name in output},
                 ledger=ledger,
                 key=arguments.key,
                 show_progress=show_progress(arguments),
-                **output_of(arguments),
                 source=demo.TERMS if arguments.demo else None,
+                **given,
             )
-        tell(arguments, out, saved.record, _lines(arguments, job, saved))
+        tell(arguments, out, saved.record, lines(saved))
     except KeyboardInterrupt:
-        said = jobs.after_interrupt(out, resumable=arguments.ledger is not None)
+        said = job.after_interrupt(out, charged=arguments.ledger is not None)
         raise KeyboardInterrupt(said) from None
     if missing:
-        raise RuntimeError(jobs.lacking(out, missing))
+        raise RuntimeError(job.lacking(out, missing))
 
 
-def job_of(arguments: argparse.Namespace, domain: Domain | Draft | None, **more: Any) -> jobs.Job:
+def reading_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return how the file of a table is to be read, as far as options say it: arguments of `Dataset.read`."""
+    named = {each: getattr(arguments, each, None) for each in ("weights", "max_weight", "rows_outside")}
+    given = {"header": False if arguments.no_header else None, "encoding": arguments.text_encoding, **named}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def job_of(
+    arguments: argparse.Namespace, domain: Domain | Draft | None, kind: Any = jobs.Job, **more: Any
+) -> Any:
     """Return the job on the table that the options name, to which other arguments are added."""
-    reading = {
-        "header": False if arguments.no_header else None,
-        "weights": arguments.weights,
-        "max_weight": arguments.max_weight,
-        "rows_outside": arguments.rows_outside,
-        "encoding": arguments.text_encoding,
-    }
-    return jobs.Job(
+    return kind(
         records=demo.load if arguments.demo else arguments.table,
         domain=domain,
-        reading={name: value for name, value in reading.items() if value is not None},
+        reading=reading_of(arguments),
         unit=unit_of(arguments),
         epsilon=arguments.epsilon,
         relation=arguments.relation,
@@ -169,7 +194,7 @@ def _job(arguments: argparse.Namespace) -> jobs.Job:
         workload = KWay(checks.integer("--all-kway", k, low=1, high=most))
     if arguments.rows is not None:
         arguments.rows = checks.integer("--rows", arguments.rows, low=0)
-    job = job_of(
+    job: jobs.Job = job_of(
         arguments,
         domain,
         workload=workload,
@@ -232,7 +257,7 @@ def _dry_run(arguments: argparse.Namespace) -> None:
     told = {"left_out": [list(clique) for clique in job.recipe.left_out], "reasons": [*job.recipe.reasons]}
     told |= {} if population is None else {"population": population.to_dict()}
     told |= {"count_left_out": left_out} if left_out else {}
-    said = [*found.lines(arguments.rows), *_of_recipe(job.recipe)]
+    said = [*found.lines(arguments.rows), *(f"  {reason}" for reason in job.recipe.reasons)]
     said += ["Will be counted of what is left out of the table:", *left_out] if left_out else []
     said += [] if population is None else population.sentences()
     said.append("No record was read and no budget was spent.")
@@ -321,7 +346,6 @@ def _given(arguments: argparse.Namespace) -> dict[str, Any]:
 def _tables(arguments: argparse.Namespace) -> None:
     """Draw tables to analyse from a release into a new folder there."""
     _of_release(arguments, "tables", ("rows",))
-    arrow, parquet = (checks.optional(name, extra="tables") for name in ("pyarrow", "pyarrow.parquet"))
     m = checks.integer("--tables", arguments.tables, low=2)
     rows = None if arguments.rows is None else checks.integer("--rows", arguments.rows, low=1)
     saved = release_folder.opened(arguments.table)
@@ -403,7 +427,7 @@ def charged(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[
 def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     """Return the arguments of the command that began a folder, with the options of output given now."""
     stored = run_folder.command_in(pathlib.Path(arguments.resume))
-    if stored is None:
+    if stored is None or "mechanism" not in stored["asked"]:
         whole = arguments.resume.rstrip("/").removesuffix(".partial")
         beside = sorted(map(str, pathlib.Path(arguments.resume).absolute().parent.glob("*.partial")))
         process.refuse(
@@ -425,7 +449,7 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
         )
         raise ValueError(
             f"{arguments.resume} is not a folder that an interrupted release left: give the folder "
-            "OUT.partial of that run."
+            "OUT.partial of that run. What pgmjax perturb left goes on when that command is repeated."
         )
     given = _given(arguments)
     other = [name for name in given if name not in _OUTPUT]
@@ -466,6 +490,20 @@ def show_progress(arguments: argparse.Namespace) -> bool | None:
     return False if arguments.quiet or sys.stderr is None else None
 
 
+def of_no_table(arguments: argparse.Namespace) -> tuple[tuple[bool, str], ...]:
+    """Return the cases of two tables and of none, for `process.refuse`."""
+    return (
+        (
+            arguments.demo and arguments.table is not None,
+            f"--demo has a table of its own: leave out --demo, or {arguments.table}.",
+        ),
+        (
+            not arguments.demo and arguments.table is None,
+            "The table is missing: give its file, or --demo to try the command on a public table.",
+        ),
+    )
+
+
 def check_table(arguments: argparse.Namespace) -> None:
     """Reject incompatible options about the table and its ledger before anything is read.
 
@@ -479,14 +517,7 @@ def check_table(arguments: argparse.Namespace) -> None:
     )
     unit_of(arguments)
     process.refuse(
-        (
-            arguments.demo and arguments.table is not None,
-            f"--demo has a table of its own: leave out --demo, or {arguments.table}.",
-        ),
-        (
-            not arguments.demo and arguments.table is None,
-            "The table is missing: give its file, or --demo to try the command on a public table.",
-        ),
+        *of_no_table(arguments),
         (
             os.path.isfile(os.path.join(arguments.table or "", "release.json")),
             f"{arguments.table} is a release: pgmjax release {arguments.table} --add-rows N draws more rows "
@@ -648,7 +679,7 @@ def of_cost(record: Any, drawn: bool, source: str | None) -> Iterator[str]:
 
 
 def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.SavedRelease) -> Iterator[str]:
-    record, fit, out = saved.record, saved.record["fit"], saved.folder
+    record, out = saved.record, saved.folder
     yield f"Release written to {out}"
     if "report.html" not in saved.missing:
         yield f"  report   {out / 'report.html'}"
@@ -656,9 +687,8 @@ def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.S
         columns = record.get("accuracy", {}).get("columns", ())
         measured = [each["attributes"] for each in columns if each["verdict"] != accuracy.NOT_DETERMINED]
         yield f"  query    {example(arguments.out, saved.model.domain, measured)}"
-    complete = f"complete after {fit['steps']:,} steps"
-    yield f"  fit      {report_text.ending(record) or complete}"
-    yield from _of_recipe(job.recipe)
+    yield f"  fit      {report_text.end_of_fit(record)}"
+    yield from (f"  {reason}" for reason in job.recipe.reasons)
     if record["answered_by"] == "learner":
         yield "  answers  of the trained model in predictor/, not of the fitted model"
     elif record["answered_by"] != "engine":
@@ -669,11 +699,6 @@ def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.S
     yield from record["population"]["sentences"]
     yield from of_columns(arguments, job.domain, record)
     yield from of_cost(record, job.drawn, demo.TERMS if arguments.demo else None)
-
-
-def _of_recipe(recipe: Recipe) -> list[str]:
-    """Return which marginals are left out, and why."""
-    return [f"  {reason}" for reason in recipe.reasons]
 
 
 def warn_if_insecure(inputs: Sequence[Input]) -> None:

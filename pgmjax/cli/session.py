@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from pgmjax._internal import checks, files
 from pgmjax.cli import process
-from pgmjax.cli.release import ledger_file, open_ledger, unit_of
+from pgmjax.cli.release import ledger_file, open_ledger, reading_of, unit_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -118,9 +118,7 @@ def _check_first(arguments: argparse.Namespace, wanted: AccuracyRequirement, dom
 
 def _table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
     """Return the table that the options name."""
-    unit = unit_of(arguments)
-    header, encoding = not arguments.no_header, arguments.text_encoding
-    return Dataset.read(arguments.table, domain, header=header, unit=unit, encoding=encoding)
+    return Dataset.read(arguments.table, domain, unit=unit_of(arguments), **reading_of(arguments))
 
 
 def _backend(arguments: argparse.Namespace) -> SeededBackend | None:
@@ -139,8 +137,9 @@ def _online_weights(arguments: argparse.Namespace) -> None:
             "pgmjax session ask.",
         )
     )
-    names = ("updates", "threshold", "expected_queries", "sweeps")
-    settings = {name: getattr(arguments, name) for name in names}
+    settings = {
+        name: getattr(arguments, name) for name in ("updates", "threshold", "expected_queries", "sweeps")
+    }
     mechanism = OnlineWeights(arguments.epsilon, arguments.relation, backend=_backend(arguments), **settings)
     domain = Domain.read(arguments.domain)
     if not files.is_ledger(arguments.file) and any(map(files.is_ledger, arguments.condition)):

@@ -7,7 +7,6 @@ import csv
 import itertools
 import math
 import pathlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -117,25 +116,21 @@ def _read(arguments: argparse.Namespace) -> Ratings:
     path = pathlib.Path(arguments.ratings)
     if not path.is_file():
         raise ValueError(f"There is no file {path}: check the path.")
-    columns = tuple(zip(*_rows(path), strict=True)) or ((), (), ())
-    shape, scale = (arguments.records, arguments.items), _scale(arguments.scale)
-    records, items = (np.array(each, np.int64) for each in columns[:2])
-    return Ratings(records, items, np.array(columns[2], np.float64), shape, scale)
-
-
-def _rows(path: pathlib.Path) -> Iterator[tuple[int, int, float]]:
     with path.open(encoding="utf-8", newline="") as file:
-        table = csv.reader(file)
-        if [word.strip() for word in next(table, [])] != _COLUMNS:
-            raise ValueError(f"The first line of {path} must be {','.join(_COLUMNS)}.")
-        for line in filter(None, table):
-            try:
-                record, item, rating = line
-                yield int(record), int(item), float(rating)
-            except ValueError:
-                raise ValueError(
-                    f"A line of {path} is not two whole numbers from 0, record and item, and a rating."
-                ) from None
+        head, *lines = [*filter(None, csv.reader(file))] or [[]]
+    if [word.strip() for word in head] != _COLUMNS:
+        raise ValueError(f"The first line of {path} must be {','.join(_COLUMNS)}.")
+    try:
+        table = np.array(lines, np.float64).reshape(len(lines), 3)
+        records, items = table[:, :2].T.astype(np.int64)
+        if (table[:, :2] != np.stack([records, items], axis=1)).any():
+            raise ValueError("A number of a record or an item is not whole.")
+    except ValueError:
+        raise ValueError(
+            f"A line of {path} is not two whole numbers from 0, record and item, and a rating."
+        ) from None
+    shape = (arguments.records, arguments.items)
+    return Ratings(records, items, table[:, 2], shape, _scale(arguments.scale))
 
 
 def _scale(text: str | None) -> Any:

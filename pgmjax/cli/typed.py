@@ -149,9 +149,7 @@ def _behind_its_option(
     if not quoted:
         return message
     option, value = max(quoted, key=lambda pair: len(pair[1]))
-    begun = re.match(
-        rf"(?:Domain file )?{re.escape(value)}(?=[,:] | (?:already|is|must|has|cannot)\b)", message
-    )
+    begun = re.match(rf"(?:Domain file )?{re.escape(value)}{_BEHIND}", message)
     return f"{option} {value}{message[begun.end() :] if begun else f': {message}'}"
 
 

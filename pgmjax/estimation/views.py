@@ -20,10 +20,9 @@ def plot_trace(fit: Any, ax: Any = None) -> Any:
     if ax is None:
         pyplot = checks.optional("matplotlib.pyplot", extra="plots")
         _, ax = pyplot.subplots(figsize=(5.6, 3.4), layout="constrained")
-    colours = axes.style()
-    axes.clear(ax, colours)
+    axes.clear(ax)
     steps, loss, gap = np.array(fit.trace, float).T
-    shown = [("loss", loss, fit.loss, colours.fit), ("certified gap", gap, fit.gap, colours.noisy)]
+    shown = [("loss", loss, fit.loss, axes.FIT), ("certified gap", gap, fit.gap, axes.NOISY)]
     for name, values, end, colour in shown:
         drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
         ax.plot(steps, drawn, color=colour, marker="o", markersize=2.5, linewidth=1.3, label=name)
@@ -32,10 +31,10 @@ def plot_trace(fit: Any, ax: Any = None) -> Any:
     ax.set_yscale("log")
     ax.tick_params(which="minor", length=0)
     ax.set_xlim(left=0)
-    ax.set_xlabel("steps", color=colours.muted)
-    ax.set_title(_ended(fit), color=colours.ink, fontsize=10, loc="left")
-    ax.grid(axis="y", color=colours.grid, linewidth=0.6)
-    ax.legend(frameon=False, labelcolor=colours.ink, fontsize=9.5)
+    ax.set_xlabel("steps", color=axes.MUTED)
+    ax.set_title(_ended(fit), fontsize=10, loc="left")
+    ax.grid(axis="y", color=axes.GRID, linewidth=0.6)
+    ax.legend(frameon=False, fontsize=9.5)
     return ax
 
 

@@ -32,7 +32,7 @@ from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.run import Request, Run, carry_measurements
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries import Product, Query, total
-from pgmjax.release.trained import TrainedRelease
+from pgmjax.release.release import TrainedRelease
 
 Trained = Mapping[Clique, tuple[Clique, ...]]
 """The cliques that each learner is trained on, by its attributes: the public plan of a run."""

@@ -1,11 +1,7 @@
-"""Drawing on matplotlib axes in given colours: bars, heat maps, tick labels.
-
-Colours follow matplotlib's style. Only released or fitted numbers are drawn.
-"""
+"""Drawing on matplotlib axes: bars, heat maps, tick labels. Only released or fitted numbers are drawn."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,39 +12,16 @@ from pgmjax._internal import checks
 MOST_BARS = 120
 MOST_LABELS = 8
 _TICKS = 9.5  # points
+MUTED, GRID, FIT, NOISY = "#7a848c", "#80808055", "#5fa39d", "#d9622b"
+"""The colours of secondary text and lines, of grid lines, of fitted and of noisy numbers: all can be seen on
+white and on black. Text has that of matplotlib's style."""
 _MAP = ["#f2f2f1", "#c9dcd6", "#8fbfb6", "#4f9a97", "#256f7c", "#10475f", "#071f3a"]
 
 
-@dataclasses.dataclass(frozen=True)
-class Colours:
-    """The colours of a drawing, as matplotlib takes them.
-
-    Attributes:
-        ink: colour of text.
-        muted: colour of secondary text and lines.
-        grid: colour of grid lines.
-        fit: colour of fitted numbers.
-        noisy: colour of noisy numbers.
-    """
-
-    ink: str
-    muted: str
-    grid: str
-    fit: str
-    noisy: str
-
-
-def style() -> Colours:
-    """Colours that follow matplotlib's current style, light or dark."""
-    settings = checks.optional("matplotlib", extra="plots").rcParams
-    # greys and the colours of numbers are legible on both white and black
-    return Colours(settings["text.color"], "#7a848c", "#80808055", "#5fa39d", "#d9622b")
-
-
-def clear(axes: Any, colours: Colours) -> None:
+def clear(axes: Any) -> None:
     """Remove the frame and background of axes, and make their tick labels small."""
     axes.patch.set_visible(False)
-    axes.tick_params(colors=colours.muted, labelsize=_TICKS, length=0)
+    axes.tick_params(colors=MUTED, labelsize=_TICKS, length=0)
     for side in axes.spines.values():
         side.set_visible(False)
 
@@ -59,7 +32,6 @@ def bars(
     fitted: np.ndarray,
     noisy: np.ndarray | None,
     stddev: np.ndarray | None,
-    colours: Colours,
     stddevs: float = 2.0,
 ) -> None:
     """Draw one attribute's marginal: fitted counts as bars, noisy counts as points with error bars.
@@ -70,26 +42,24 @@ def bars(
         fitted: counts of the model [cells].
         noisy: noisy counts [cells], or None.
         stddev: their standard deviations [cells], or None.
-        colours: colours of the drawing.
         stddevs: length of the error bars each way, in standard deviations.
     """
     group = -(-len(fitted) // MOST_BARS)
-    names = grouped_names(names, group)
-    fitted = grouped(fitted, group)
+    names, fitted = grouped_names(names, group), grouped(fitted, group)
     places = np.arange(len(fitted))
-    axes.bar(places, fitted, width=0.86, color=colours.fit, linewidth=0)
+    axes.bar(places, fitted, width=0.86, color=FIT, linewidth=0)
     if noisy is not None and stddev is not None:
         error = stddevs * np.sqrt(grouped(np.square(stddev), group))
         size = 3.2 if len(places) <= 40 else 1.8
         axes.errorbar(
-            places, grouped(noisy, group), yerr=error, fmt="o", markersize=size, color=colours.noisy,
-            ecolor=colours.noisy, elinewidth=0.9, capsize=0,
+            places, grouped(noisy, group), yerr=error, fmt="o", markersize=size, color=NOISY,
+            ecolor=NOISY, elinewidth=0.9, capsize=0,
         )  # fmt: skip
     name_ticks(axes.set_xticks, names)
     axes.set_xlim(-0.7, len(places) - 0.3)
-    axes.axhline(0, color=colours.muted, linewidth=0.7)
+    axes.axhline(0, color=MUTED, linewidth=0.7)
     axes.yaxis.set_major_formatter(thousands)
-    axes.grid(axis="y", color=colours.grid, linewidth=0.6)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
@@ -112,11 +82,11 @@ def heat_map(axes: Any, table: np.ndarray, top: float) -> Any:
     )  # fmt: skip
 
 
-def colour_bar(image: Any, panels: Sequence[Any], colours: Colours) -> None:
+def colour_bar(image: Any, panels: Sequence[Any]) -> None:
     """Draw the colour bar of a heat map next to its panels."""
     bar = panels[0].figure.colorbar(image, ax=list(panels), fraction=0.03, pad=0.015, format=thousands)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=colours.muted, labelsize=_TICKS, length=0)
+    bar.ax.tick_params(colors=MUTED, labelsize=_TICKS, length=0)
 
 
 def grouped(values: np.ndarray, group: int) -> np.ndarray:

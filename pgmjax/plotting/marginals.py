@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal.extras import pyplot
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import NoisyMarginal
@@ -18,8 +17,7 @@ MOST_PANELS = 60
 COLUMNS = 3
 
 
-@dataclasses.dataclass(frozen=True)
-class _Panel:
+class _Panel(NamedTuple):
     """A marginal of the model and its noisy counts, if measured.
 
     Attributes:
@@ -70,19 +68,17 @@ def draw(
     panels = [_Panel(clique, marginal(clique), noisy(clique)) for clique in cliques]
     places, rows = _places([panel.width for panel in panels])
     columns = max(column + panel.width for panel, (_, column) in zip(panels, places, strict=True))
-    pyplot = checks.optional("matplotlib.pyplot", extra="plots")
     figure = pyplot.figure(figsize=(4.2 * columns, 2.9 * rows + 0.3), layout="constrained")
     grid = figure.add_gridspec(rows, columns)
-    colours = drawing.style()
     drawn: dict[Clique, Any] = {}
     for panel, (row, column) in zip(panels, places, strict=True):
         axes = [figure.add_subplot(grid[row, column + i]) for i in range(panel.width)]
         for part in axes:
-            drawing.clear(part, colours)
+            drawing.clear(part)
         names = [domain.attribute(name).code_names() for name in panel.clique]
-        (_bars if len(names) == 1 else _maps)(axes, panel, names, colours, stddevs)
+        (_bars if len(names) == 1 else _maps)(axes, panel, names, stddevs)
         drawn[panel.clique] = axes[-1]
-    _legend(figure, panels, colours, stddevs)
+    _legend(figure, panels, stddevs)
     return drawn
 
 
@@ -97,43 +93,33 @@ def _places(widths: Sequence[int]) -> tuple[list[tuple[int, int]], int]:
     return places, row + 1
 
 
-def _bars(
-    axes: Sequence[Any], panel: _Panel, names: list[Any], colours: drawing.Colours, stddevs: float
-) -> None:
-    values = None if panel.noisy is None else panel.noisy.values
-    spread = None if panel.noisy is None else panel.noisy.stddevs
-    drawing.bars(axes[0], names[0], panel.fitted, values, spread, colours, stddevs)
+def _bars(axes: Sequence[Any], panel: _Panel, names: list[Any], stddevs: float) -> None:
+    values, spread = (None, None) if panel.noisy is None else (panel.noisy.values, panel.noisy.stddevs)
+    drawing.bars(axes[0], names[0], panel.fitted, values, spread, stddevs)
     title = drawing.literal(drawing.short(panel.clique[0], 40))
-    axes[0].set_title(title, color=colours.ink, fontsize=10.5, loc="left")
+    axes[0].set_title(title, fontsize=10.5, loc="left")
 
 
-def _maps(
-    axes: Sequence[Any], panel: _Panel, names: list[Any], colours: drawing.Colours, _stddevs: float
-) -> None:
+def _maps(axes: Sequence[Any], panel: _Panel, names: list[Any], _stddevs: float) -> None:
     tables = [panel.fitted] if panel.noisy is None else [panel.noisy.values, panel.fitted]
     top = max(*(float(np.max(table)) for table in tables), np.finfo(float).tiny)
     first, second = (drawing.literal(drawing.short(name, 30)) for name in panel.clique)
     said = ["measured (noisy)", "fitted"][-len(tables) :]
     for part, table, kind in zip(axes, tables, said, strict=True):
         image = drawing.heat_map(part, table, top)
-        part.set_title(f"{first} by {second}, {kind}", color=colours.ink, fontsize=10.5, loc="left")
+        part.set_title(f"{first} by {second}, {kind}", fontsize=10.5, loc="left")
         drawing.name_ticks(part.set_xticks, names[1], width=26)
         drawing.name_ticks(part.set_yticks, names[0], upright=True)
-        part.set_xlabel(second, color=colours.muted, fontsize=9.5)
-    axes[0].set_ylabel(first, color=colours.muted, fontsize=9.5)
-    drawing.colour_bar(image, axes, colours)
+        part.set_xlabel(second, color=drawing.MUTED, fontsize=9.5)
+    axes[0].set_ylabel(first, color=drawing.MUTED, fontsize=9.5)
+    drawing.colour_bar(image, axes)
 
 
-def _legend(figure: Any, panels: Sequence[_Panel], colours: drawing.Colours, stddevs: float) -> None:
+def _legend(figure: Any, panels: Sequence[_Panel], stddevs: float) -> None:
     """Add a legend for bars and points, if any points are drawn."""
     if all(panel.noisy is None or len(panel.clique) == 2 for panel in panels):
         return
-    patches = checks.optional("matplotlib.patches", extra="plots")
-    lines = checks.optional("matplotlib.lines", extra="plots")
-    bar = patches.Patch(color=colours.fit, label="fitted count")
+    bar = pyplot.Rectangle((0, 0), 1, 1, color=drawing.FIT, label="fitted count")
     said = f"noisy count, {stddevs:g} standard deviations each way"
-    point = lines.Line2D([], [], color=colours.noisy, marker="o", markersize=3.2, linewidth=0.9, label=said)
-    figure.legend(
-        handles=[bar, point], loc="outside upper left", ncols=2, frameon=False, fontsize=9.5,
-        labelcolor=colours.ink,
-    )  # fmt: skip
+    point = pyplot.Line2D([], [], color=drawing.NOISY, marker="o", markersize=3.2, linewidth=0.9, label=said)
+    figure.legend(handles=[bar, point], loc="outside upper left", ncols=2, frameon=False, fontsize=9.5)

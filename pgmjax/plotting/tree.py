@@ -7,12 +7,11 @@ steps. Each clique has its own line, so names never overlap.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from pgmjax._internal import checks
+from pgmjax._internal.extras import pyplot
 from pgmjax._internal.memory import scientific
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Variables
@@ -23,8 +22,7 @@ MOST_CLIQUES, DRAWN = 150, 60  # of a tree with more cliques, the largest are dr
 STEP = 0.3  # indentation in inches
 
 
-@dataclasses.dataclass(frozen=True)
-class TreeLayout:
+class TreeLayout(NamedTuple):
     """The position of each clique of a forest.
 
     Attributes:
@@ -85,22 +83,21 @@ def draw(tree: JunctionTree, names: Sequence[str], axes: Any = None) -> Any:
     labels = [_label(names, clique, tree.structure.cells(clique)) for clique in tree.cliques]
     if axes is None:
         axes = _new_axes(layout, labels, title)
-    colours = drawing.style()
-    drawing.clear(axes, colours)
+    drawing.clear(axes)
     width = axes.get_window_extent().width / axes.figure.dpi
     steps = max(width / STEP, 2 * max(layout.column))  # leave at least half of the width for names
     axes.set(xticks=[], yticks=[], xlim=(-0.5, steps - 0.5), ylim=(len(labels) - 0.3, -1))
-    axes.set_title(title, color=colours.ink, fontsize=10, loc="left")
+    axes.set_title(title, fontsize=10, loc="left")
     for child, parent in enumerate(tree.parent):
         if parent >= 0:
             left, right = layout.column[parent], layout.column[child]
             top, bottom = layout.row[parent], layout.row[child]
-            line = {"color": colours.muted, "linewidth": 1, "zorder": 1}
+            line = {"color": drawing.MUTED, "linewidth": 1, "zorder": 1}
             line["linestyle"] = "--" if passed and passed[child] else "-"
             axes.plot([left, left, right], [top, bottom, bottom], **line)
     areas = [24 + 12 * math.log10(tree.structure.cells(clique)) for clique in tree.cliques]
-    axes.scatter(layout.column, layout.row, s=areas, color=colours.fit, zorder=2)
-    _write(axes, tree, names, layout, labels, colours)
+    axes.scatter(layout.column, layout.row, s=areas, color=drawing.FIT, zorder=2)
+    _write(axes, tree, names, layout, labels)
     return axes
 
 
@@ -114,24 +111,27 @@ def _largest(tree: JunctionTree) -> tuple[JunctionTree, list[int] | None]:
     if len(tree.cliques) <= MOST_CLIQUES:
         return tree, None
     by_size = sorted(range(len(tree.cliques)), key=lambda n: (-tree.structure.cells(tree.cliques[n]), n))
-    kept = set(by_size[:DRAWN])
-    for n in by_size[:DRAWN]:
-        while tree.parent[n] >= 0:
-            n = tree.parent[n]
-        kept.add(n)
-    nodes = sorted(kept)
+    drawn = by_size[:DRAWN]
+    nodes = sorted({*drawn, *(_path_up(tree, n)[-1] for n in drawn)})
     place = {n: i for i, n in enumerate(nodes)}
     parents, separators, passed = [], [], []
     for n in nodes:
-        up, between = tree.parent[n], 0
-        while up >= 0 and up not in kept:
-            up, between = tree.parent[up], between + 1
-        parents.append(place.get(up, -1))
+        above = _path_up(tree, n)[1:]
+        between = next((k for k, up in enumerate(above) if up in place), len(above))
+        parents.append(place[above[between]] if above else -1)
         separators.append(() if between else tree.separator[n])
         passed.append(between)
     cliques = tuple(tree.cliques[n] for n in nodes)
     part = JunctionTree(tree.structure, cliques, tuple(parents), tuple(separators), ())
     return part, passed
+
+
+def _path_up(tree: JunctionTree, node: int) -> list[int]:
+    """Return a node, its parent, and so on to its root."""
+    path = [node]
+    while tree.parent[path[-1]] >= 0:
+        path.append(tree.parent[path[-1]])
+    return path
 
 
 def _write(
@@ -140,7 +140,6 @@ def _write(
     names: Sequence[str],
     layout: TreeLayout,
     labels: Sequence[str],
-    colours: drawing.Colours,
 ) -> None:
     """Label nodes with their cliques and edges with their separators, as far as the line height allows."""
     height = axes.get_window_extent().height / axes.figure.dpi / (len(labels) + 1)  # inches per line
@@ -149,10 +148,10 @@ def _write(
     size = min(9.5, 72 * height * 0.5)
     for n, label in enumerate(labels):
         place = {"xy": (layout.column[n], layout.row[n]), "textcoords": "offset points", "va": "center"}
-        axes.annotate(label, xytext=(9, 0), color=colours.ink, fontsize=size, **place)
+        axes.annotate(label, xytext=(9, 0), fontsize=size, **place)
         if height >= 0.3 and tree.separator[n]:
             shared = _listed([names[v] for v in tree.separator[n]])
-            axes.annotate(shared, xytext=(9, 36 * height), color=colours.muted, fontsize=8, **place)
+            axes.annotate(shared, xytext=(9, 36 * height), color=drawing.MUTED, fontsize=8, **place)
 
 
 def _new_axes(layout: TreeLayout, labels: Sequence[str], title: str) -> Any:
@@ -160,7 +159,6 @@ def _new_axes(layout: TreeLayout, labels: Sequence[str], title: str) -> Any:
     lines = len(labels)
     height = 0.42 if lines <= 60 else max(0.2, 30 / lines) if lines <= 150 else 30 / lines
     width = STEP * (max(layout.column) + 1) + 0.085 * max(map(len, labels)) + 0.3
-    pyplot = checks.optional("matplotlib.pyplot", extra="plots")
     size = max(width, 5, 0.085 * len(title) + 0.3), height * (lines + 1) + 0.4
     figure, axes = pyplot.subplots(figsize=size)
     figure.subplots_adjust(0.02, 0.01, 0.99, 1 - 0.35 / figure.get_figheight())

@@ -630,13 +630,13 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     columns = record["columns"]
     if any(one["verdict"] == NOT_WHOLE for one in columns):
         yield "Records may have been left out: counts are of the records that count, not of the whole table."
-        yield f"Accuracy of shares of the records that count: {_told(columns, 'share_verdict')}."
+        yield f"Accuracy of shares of the records that count: {_by_verdict(columns, 'share_verdict')}."
     else:
-        yield f"Accuracy: {_told(columns, 'verdict')}."
+        yield f"Accuracy: {_by_verdict(columns, 'verdict')}."
     unknown = [one["attributes"][0] for one in columns if one["verdict"] == NOT_DETERMINED]
     if 0 < len(unknown) < len(columns):
         yield (
-            f"Nothing was measured of {_few(unknown)}: their values in synthetic rows mean nothing. Leave "
+            f"Nothing was measured of {few(unknown)}: their values in synthetic rows mean nothing. Leave "
             "such columns out of the domain, or measure them."
         )
     known = [one for one in columns if one.get("relative") is not None]
@@ -647,11 +647,11 @@ def lines(record: Mapping[str, Any]) -> Iterator[str]:
     yield from _of_tables(record["tables"])
 
 
-def _told(columns: Sequence[Mapping[str, Any]], kind: str) -> str:
+def _by_verdict(columns: Sequence[Mapping[str, Any]], kind: str) -> str:
     """Return how many columns have which verdict, and the names of those that are not good."""
     names = {each: [one["attributes"][0] for one in columns if one[kind] == each] for each in VERDICTS}
     told = [
-        f"{_are(len(names[each]))} {each}" + f" ({_few(names[each])})" * (each != "good")
+        f"{_are(len(names[each]))} {each}" + f" ({few(names[each])})" * (each != "good")
         for each in VERDICTS
         if names[each]
     ]
@@ -731,8 +731,9 @@ def _of_tables(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"Noisy distances were published of {len(alone):,} of these{far if most < 1 else lost}"
 
 
-def _few(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def few(names: Sequence[str], most: int = 5) -> str:
+    """Return some of several names in words, with the number of the others."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def percent(share: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import abc
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -10,17 +10,20 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.extras import arrow
 from pgmjax._internal.migration import Named, instead, of_class
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.population import Population, sentences_of
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.learning.predictor import Predictor
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.row_file import decoded_rows
 from pgmjax.model.rows import require_room
 from pgmjax.model.sampling import INDEPENDENT
 from pgmjax.queries import text as query_text
 from pgmjax.release import accuracy, whole_table
+from pgmjax.release.accuracy import Reported
+from pgmjax.release.look import Look, look
 from pgmjax.release.means import MeanQuery, Means
 from pgmjax.release.whole_table import WholeTable, in_words
 from pgmjax.uncertainty.posterior import Combined, around, draws_of
@@ -34,120 +37,6 @@ _LEFT, _WIDE = 0.1, 10**7
 the potentials of cells near zero run away there, and a step takes ten times as long: a fit of seven
 attributes with all pairs 56 CPU seconds, and 2.8 with a tenth. Of small models it would make the intervals
 too narrow."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Analysis:
-    """A release as its draws see it: model, noisy answers, and everything that went into them.
-
-    Args:
-        model: of the release.
-        measurements: its noisy answers.
-        total: the number of records if it is public, None if it is estimated.
-        weighted: whether records have weights.
-
-    A prior and public facts that the model was fitted to are no part of the draws: tables do not profit from
-    them, and how far they moved the model counts as an error of an estimate.
-
-    Raises:
-        ValueError: records have weights, or nothing was measured.
-    """
-
-    model: Any
-    measurements: Sequence[LinearMeasurement]
-    total: float | None
-    weighted: bool
-
-    def __post_init__(self) -> None:
-        if self.weighted:
-            raise ValueError("Records have weights, and draws are of records: leave weights out.")
-        if not self.measurements or not isinstance(self.model, GraphicalModel):
-            raise ValueError(
-                "Draws need noisy counts and a graphical model fitted to them, and this release has none, so "
-                "that nothing tells how far its model may be off: release with a mechanism that measures, "
-                "such as marginals."
-            )
-
-    def tables(self, m: int, seed: int, rows: int | None) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
-        """Yield the models of draws, and of each its rows as Arrow columns; refused before anything is drawn.
-
-        Args:
-            m: number of tables.
-            seed: the same seed gives the same tables.
-            rows: of each table, None for as many as its model has.
-
-        Raises:
-            ValueError: m is below 2, rows below 1, or more than fit in memory.
-        """
-        if isinstance(m, str):
-            raise TypeError(
-                f"m must be the number of tables to draw, such as 20; counts of {m!r} are "
-                f"model.marginal([{m!r}])."
-            )
-        m = checks.integer("m", m, low=2)
-        rows = None if rows is None else checks.integer("rows", rows, low=1)
-        require_room(round(self.model.total) if rows is None else rows, self.model.domain)
-        return _with_rows(self._models(m, seed, people=True)[1], seed, rows)
-
-    def estimate(
-        self, function: Callable[[Any], Any], draws: int, seed: int, *, level: float, population: bool
-    ) -> Combined:
-        """Return what a function of the model is, with its error; see `Release.estimate`.
-
-        Raises:
-            TypeError: the function does not return numbers.
-            ValueError: it fails or is not finite for the model or some draws, or asks for an attribute that
-                nothing measured tells of.
-        """
-        draws = checks.integer("draws", draws, low=2)
-        level = checks.number("level", level, above=0, below=1)
-        if not callable(function):
-            raise TypeError(
-                "function must take a model and return numbers, such as lambda model: "
-                f"model.marginal(('age',))[0], got {type(function).__name__}."
-            )
-        watched = _Watched(self.model)
-        centre = _numbers(function(watched))
-        if centre is None:
-            raise ValueError("The function is not finite for the release's own model: nothing is estimated.")
-        alone = self._rests_on_model(watched.asked)
-        plain, models = self._models(draws, seed, people=population)
-        found = [_tried(function, each, centre) for each in [plain, *models]]
-        failed = sum(value is None for value in found)
-        if failed:
-            raise ValueError(
-                f"The function is not finite, or of another shape, for {failed} of {draws + 1} fits, and has "
-                "no standard error: ask for what each model has, such as a difference instead of a ratio."
-            )
-        return dataclasses.replace(around(centre, found[0], found[1:], level=level), rests_on_model=alone)
-
-    def _models(self, draws: int, seed: int, *, people: bool) -> tuple[GraphicalModel, list[GraphicalModel]]:
-        """Return the model of a fit that little or nothing pulls, and those of its draws."""
-        # a model that was pulled towards independence has too little dependence, and so would its draws
-        given = self.model.domain, self.measurements, self.total
-        estimator = PLAIN
-        cliques = [each.clique for each in self.measurements]
-        if PLAIN.plan(self.model.domain, cliques).oracle.forecast.work > _WIDE:
-            pull = PULLED.fit(*given).regularisation
-            weight = "none" if pull is None else _LEFT * pull.weight
-            estimator = dataclasses.replace(PULLED, regularisation=weight)
-        plain = estimator.fit(*given).model
-        asked = plain, self.measurements, draws, seed
-        return plain, draws_of(*asked, estimator=estimator, total=self.total, people=people)
-
-    def _rests_on_model(self, asked: set[frozenset[str]]) -> bool:
-        """Return whether no measured marginal holds one of some sets of attributes.
-
-        Raises:
-            ValueError: nothing was measured of an attribute.
-        """
-        held = [frozenset(each.clique) for each in self.measurements]
-        if unknown := sorted(frozenset().union(*asked) - frozenset().union(*held)):
-            raise ValueError(
-                f"Nothing that was measured tells of {', '.join(unknown)}: do not ask for it, or release "
-                "with a mechanism that measures it."
-            )
-        return not all(any(some <= clique for clique in held) for some in asked)
 
 
 class Answer(NamedTuple):
@@ -221,9 +110,47 @@ class Analysed(Named):
         "release.model.marginal(('age',))."
     )
 
-    @abc.abstractmethod
-    def analysis(self) -> Analysis:
-        """Return the release as its draws see it; refused where no draws can be made."""
+    @property
+    def _learned(self) -> Predictor | None:
+        """The trained model of a release that answers by it."""
+        return None
+
+    def report(self: Any, query: Any) -> Reported:
+        """Return the answers to a query that are reported everywhere, with their intervals, at no cost.
+
+        They are those of the trained model, if the release answers by one that learned the attributes
+        together.
+
+        Args:
+            query: a query, conditions such as "sex=F,age<30", or names, as `queries.text.asked` takes them.
+
+        Raises:
+            TypeError: none of these.
+            ValueError: it does not fit the domain.
+        """
+        query = query_text.asked(self.model.domain, query)
+        if self._learned is not None:
+            with contextlib.suppress(ValueError):  # of attributes that no learner learned together
+                return self.estimates.report(query, self._learned.predict(query), given_by=accuracy.LEARNER)
+        return self.estimates.report(query, self.asked.answer(query))
+
+    def look(self: Any, table: Any, *, target: str | None = None) -> Look:
+        """Return this release beside its private table, for the table's holder. NOT FOR PUBLICATION.
+
+        How far columns, pairs and some triples are from the table's; how many of the 95 % intervals hold the
+        true answer; the worst cells; and what a classifier that is trained on synthetic rows gets right. All
+        is computed without noise. Neither the release nor a ledger changes.
+
+        Args:
+            table: a `Dataset` over the release's domain, or a frame, which is read as the release says that
+                its table was.
+            target: the column that a classifier predicts. Default: the last one of 2 to 20 values.
+
+        Raises:
+            TypeError: no table, or no name.
+            ValueError: the table does not fit the release's domain, or there is no such target.
+        """
+        return look(self, table, target)
 
     def query(self: Any, text: str) -> Answer:
         """Return how many records satisfy a condition such as "sex=F,age<30", as `pgmjax query` takes it.
@@ -313,11 +240,11 @@ class Analysed(Named):
             ImportError: pandas or pyarrow is not installed.
             ValueError: m is below 2, rows below 1, records have weights, or nothing was measured.
         """
-        arrow, _ = checks.optional("pyarrow", extra="tables"), checks.optional("pandas", extra="demo")
+        checks.optional("pandas", extra="demo")
         return [arrow.table(columns).to_pandas() for _, columns in self.drawn_columns(m, seed, rows)]
 
     def estimate(
-        self,
+        self: Any,
         function: Callable[[GraphicalModel], Any],
         draws: int = 100,
         seed: int = 0,
@@ -349,13 +276,88 @@ class Analysed(Named):
             ValueError: as `tables`; the function fails on some draws (how many), or asks for an attribute
                 that nothing measured tells of.
         """
-        return self.analysis().estimate(function, draws, seed, level=level, population=population)
+        self._check_drawable()
+        draws = checks.integer("draws", draws, low=2)
+        level = checks.number("level", level, above=0, below=1)
+        if not callable(function):
+            raise TypeError(
+                "function must take a model and return numbers, such as lambda model: "
+                f"model.marginal(('age',))[0], got {type(function).__name__}."
+            )
+        watched: Any = _Watched(self.model)
+        centre = _numbers(function(watched))
+        if centre is None:
+            raise ValueError("The function is not finite for the release's own model: nothing is estimated.")
+        alone = self._rests_on_model(watched.asked)
+        plain, models = self._drawn_models(draws, seed, people=population)
+        found = [_tried(function, each, centre) for each in [plain, *models]]
+        failed = sum(value is None for value in found)
+        if failed:
+            raise ValueError(
+                f"The function is not finite, or of another shape, for {failed} of {draws + 1} fits, and has "
+                "no standard error: ask for what each model has, such as a difference instead of a ratio."
+            )
+        return dataclasses.replace(around(centre, found[0], found[1:], level=level), rests_on_model=alone)
 
     def drawn_columns(
-        self, m: int, seed: int = 0, rows: int | None = None
+        self: Any, m: int, seed: int = 0, rows: int | None = None
     ) -> Iterator[tuple[GraphicalModel, dict[str, Any]]]:
-        """Return the model and the Arrow columns of each of `tables`."""
-        return self.analysis().tables(m, seed, rows)
+        """Return the model and the Arrow columns of each of `tables`; refused before anything is drawn."""
+        self._check_drawable()
+        if isinstance(m, str):
+            raise TypeError(
+                f"m must be the number of tables to draw, such as 20; counts of {m!r} are "
+                f"model.marginal([{m!r}])."
+            )
+        m = checks.integer("m", m, low=2)
+        rows = None if rows is None else checks.integer("rows", rows, low=1)
+        require_room(round(self.model.total) if rows is None else rows, self.model.domain)
+        return _with_rows(self._drawn_models(m, seed, people=True)[1], seed, rows)
+
+    def _check_drawable(self: Any) -> None:
+        """Refuse draws of a release of weights, or without noisy answers that a model was fitted to."""
+        if self.weighted:
+            raise ValueError("Records have weights, and draws are of records: leave weights out.")
+        if not self.estimates.measurements or not isinstance(self.model, GraphicalModel):
+            raise ValueError(
+                "Draws need noisy counts and a graphical model fitted to them, and this release has none, so "
+                "that nothing tells how far its model may be off: release with a mechanism that measures, "
+                "such as marginals."
+            )
+
+    def _drawn_models(
+        self: Any, draws: int, seed: int, *, people: bool
+    ) -> tuple[GraphicalModel, list[GraphicalModel]]:
+        """Return the model of a fit that little or nothing pulls, and those of draws of the noisy answers.
+
+        A prior and public facts that the release's model was fitted to are no part of them: tables do not
+        profit from these, and how far they moved the model counts as an error of an estimate.
+        """
+        # a model that was pulled towards independence has too little dependence, and so would its draws
+        domain, measurements, total = self.model.domain, self.estimates.measurements, self.estimates.total
+        estimator = PLAIN
+        cliques = [each.clique for each in measurements]
+        if PLAIN.plan(domain, cliques).oracle.forecast.work > _WIDE:
+            pull = PULLED.fit(domain, measurements, total).regularisation
+            weight = "none" if pull is None else _LEFT * pull.weight
+            estimator = dataclasses.replace(PULLED, regularisation=weight)
+        plain = estimator.fit(domain, measurements, total).model
+        given: dict[str, Any] = {"estimator": estimator, "total": total, "people": people}
+        return plain, draws_of(plain, measurements, draws, seed, **given)
+
+    def _rests_on_model(self: Any, asked: set[frozenset[str]]) -> bool:
+        """Return whether no measured marginal holds one of some sets of attributes.
+
+        Raises:
+            ValueError: nothing was measured of an attribute.
+        """
+        held = [frozenset(each.clique) for each in self.estimates.measurements]
+        if unknown := sorted(frozenset().union(*asked) - frozenset().union(*held)):
+            raise ValueError(
+                f"Nothing that was measured tells of {', '.join(unknown)}: do not ask for it, or release "
+                "with a mechanism that measures it."
+            )
+        return not all(any(some <= clique for clique in held) for some in asked)
 
 
 class _Watched:

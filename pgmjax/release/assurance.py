@@ -84,8 +84,8 @@ COMMON = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
-    """A release as it is told, for its answers.
+class ReleaseRecord:
+    """A release as its evaluator sees it.
 
     Attributes:
         record: content of `release.json`.
@@ -155,8 +155,7 @@ class Told:
     @property
     def found(self) -> tuple[str, ...]:
         """The columns whose values were found by a charged mechanism."""
-        discovery = self.record.get("discovery") or {}
-        notes = discovery.get("notes", {})
+        notes = (self.record.get("discovery") or {}).get("notes", {})
         return tuple(name for name in self.estimates.domain if name in notes)
 
     def curve(self) -> list[dict[str, str]]:
@@ -221,7 +220,7 @@ class Hazard:
     tells: str
     page: str
     test: str
-    answer: Callable[[Told], HazardAnswer]
+    answer: Callable[[ReleaseRecord], HazardAnswer]
 
 
 def of(record: Mapping[str, Any], estimates: CountEstimates) -> dict[str, Any]:
@@ -236,23 +235,23 @@ def of(record: Mapping[str, Any], estimates: CountEstimates) -> dict[str, Any]:
         `neighbours`, `unit`, `inputs`), `source`, the meanings of `statuses`, and `hazards`: for each of
         `HAZARDS` its `number`, `section`, `title`, `status`, `evidence` and `facts`.
     """
-    told = Told(record, estimates)
+    release = ReleaseRecord(record, estimates)
     hazards = []
     for each in HAZARDS:
-        found = each.answer(told)
+        found = each.answer(release)
         named = {"number": each.number, "section": each.section, "title": each.title}
         hazards.append({**named, **dataclasses.asdict(found)})
     return {
         **formats.ASSURANCE.heading(),
         "secure": record["secure"],
-        "accounting": told.accounting,
-        **told.spent,
-        "label_delta": as_text(told.label_delta),
-        "curve": told.curve(),
+        "accounting": release.accounting,
+        **release.spent,
+        "label_delta": as_text(release.label_delta),
+        "curve": release.curve(),
         "relation": record["relation"],
-        "neighbours": change(told.unit, Relation.parse(record["relation"])),
+        "neighbours": change(release.unit, Relation.parse(record["relation"])),
         "unit": record.get("unit"),
-        "inputs": inputs.to_list(told.inputs),
+        "inputs": inputs.to_list(release.inputs),
         "source": SOURCE,
         "statuses": MEANINGS,
         "hazards": hazards,
@@ -261,114 +260,113 @@ def of(record: Mapping[str, Any], estimates: CountEstimates) -> dict[str, Any]:
 
 def _listed(names: Iterable[str]) -> str:
     """Return names in words; `facts` have all of them."""
-    listed = [*names]
-    more = f" and {len(listed) - _MOST:,} more" if len(listed) > _MOST else ""
-    return ", ".join(listed[:_MOST]) + more or "none"
+    return accuracy.few([*names], _MOST) or "none"
 
 
-def _large_epsilon(told: Told) -> HazardAnswer:
-    status = SHOWN if told.epsilon <= WEAK else YOURS
-    said = f"{of_epsilon(told.epsilon, *told.failure)} It was asked for; there is no default."
-    return HazardAnswer(status, said, {"epsilon": told.spent["epsilon"], "warned_above": WEAK})
+def _large_epsilon(release: ReleaseRecord) -> HazardAnswer:
+    status = SHOWN if release.epsilon <= WEAK else YOURS
+    said = f"{of_epsilon(release.epsilon, *release.failure)} It was asked for; there is no default."
+    return HazardAnswer(status, said, {"epsilon": release.spent["epsilon"], "warned_above": WEAK})
 
 
-def _failure(told: Told) -> HazardAnswer:
-    delta, risk = told.spent["delta"], told.label_delta
-    if told.accounting == "pure":
+def _failure(release: ReleaseRecord) -> HazardAnswer:
+    delta, risk = release.spent["delta"], release.label_delta
+    if release.accounting == "pure":
         return HazardAnswer(
             SHOWN, "delta is 0, so no probability is set aside for failure.", {"delta": delta}
         )
-    if told.accounting == "zcdp":
-        said = (
-            f"Costs were added in rho (zCDP). delta = {delta} converts rho = {told.spent['rho']} to epsilon."
-        )
-    else:
-        said = f"delta = {delta} is a part of how the costs were added up."
+    converts = release.accounting == "zcdp"
+    said = f"delta = {delta} is a part of how the costs were added up."
+    if converts:
+        rho = release.spent["rho"]
+        said = f"Costs were added in rho (zCDP). delta = {delta} converts rho = {rho} to epsilon."
     if risk:
         said += f" Of it, {as_text(risk)} is the probability that a label that one unit alone has is shown."
-    status = SHOWN if told.accounting == "zcdp" and not risk else PARTLY
-    if is_large(*told.failure):
+    status = SHOWN if converts and not risk else PARTLY
+    if is_large(*release.failure):
         status = YOURS
         said += " It is not far below 1 / (number of records), as it should be."
     return HazardAnswer(status, said, {"delta": delta, "label_delta": as_text(risk)})
 
 
-def _native(told: Told) -> HazardAnswer:
-    points = "; ".join(f"epsilon {each['epsilon']} at delta {each['delta']}" for each in told.curve())
-    if told.accounting == "pure":
-        said = f"The native parameter is epsilon = {told.spent['epsilon']}, the same at every delta."
-    elif told.accounting == "zcdp":
-        said = f"The native parameter is rho = {told.spent['rho']}: {points}."
+def _native(release: ReleaseRecord) -> HazardAnswer:
+    points = "; ".join(f"epsilon {each['epsilon']} at delta {each['delta']}" for each in release.curve())
+    if release.accounting == "pure":
+        said = f"The native parameter is epsilon = {release.spent['epsilon']}, the same at every delta."
+    elif release.accounting == "zcdp":
+        said = f"The native parameter is rho = {release.spent['rho']}: {points}."
     else:
         said = f"Costs were added up as (epsilon, delta): {points}."
-    status = SHOWN if told.accounting in ("pure", "zcdp") else PARTLY
-    return HazardAnswer(status, said, {"accounting": told.accounting, "curve": told.curve()})
+    status = SHOWN if release.accounting in ("pure", "zcdp") else PARTLY
+    return HazardAnswer(status, said, {"accounting": release.accounting, "curve": release.curve()})
 
 
-def _unit(told: Told) -> HazardAnswer:
-    relation = Relation.parse(told.record["relation"])
-    said = f"Neighbouring tables ({relation.value}): {change(told.unit, relation)}."
+def _unit(release: ReleaseRecord) -> HazardAnswer:
+    relation = Relation.parse(release.record["relation"])
+    said = f"Neighbouring tables ({relation.value}): {change(release.unit, relation)}."
     number = "is not protected" if relation is Relation.REPLACE_ONE else "is protected"
-    counted = "The total weight" if told.record.get("weighted") else "The number of records"
-    number = "is protected" if told.record.get("weighted") else number
+    counted = "The total weight" if release.record.get("weighted") else "The number of records"
+    number = "is protected" if release.record.get("weighted") else number
     said += f" {counted} {number}. What many units have in common is learned, and meant to be."
-    return HazardAnswer(SHOWN, said, {"relation": relation.value, "unit": told.record.get("unit")})
+    return HazardAnswer(SHOWN, said, {"relation": relation.value, "unit": release.record.get("unit")})
 
 
-def _people(told: Told) -> HazardAnswer:
-    if told.unit is None:
-        grows = {"pure": "k times that epsilon", "zcdp": "k² times that rho"}.get(told.accounting, "less")
-        said = (
+def _people(release: ReleaseRecord) -> HazardAnswer:
+    if release.unit is None:
+        grows = {"pure": "k times that epsilon", "zcdp": "k² times that rho"}.get(release.accounting, "less")
+        return HazardAnswer(
+            YOURS,
             "One record is protected, not one person. Somebody with k records is protected by "
-            f"{grows}. Decide whether anybody can have several, and name the unit if so."
+            f"{grows}. Decide whether anybody can have several, and name the unit if so.",
+            {"max_records": 1},
         )
-        return HazardAnswer(YOURS, said, {"max_records": 1})
-    column, most = told.unit.column, told.unit.max_records
-    said = (
+    column, most = release.unit.column, release.unit.max_records
+    return HazardAnswer(
+        SHOWN,
         f"All records of one {column} are protected together, of which at most {most} count. A record "
-        f"without {column} is protected by itself."
+        f"without {column} is protected by itself.",
+        release.unit.to_dict(),
     )
-    return HazardAnswer(SHOWN, said, told.unit.to_dict())
 
 
-def _comparable(told: Told) -> HazardAnswer:
-    said = (
+def _comparable(release: ReleaseRecord) -> HazardAnswer:
+    return HazardAnswer(
+        SHOWN,
         f"{NAME} has the claim for programs: relation, unit, accounting, parameters and curve. It compares "
-        f"with claims under {told.record['relation']} for {report_text.unit_name(told.record)} only."
+        f"with claims under {release.record['relation']} for {report_text.unit_name(release.record)} only.",
     )
-    return HazardAnswer(SHOWN, said)
 
 
-def _other_releases(told: Told) -> HazardAnswer:
-    earlier = [each.words for each in told.inputs if each.role == PRIOR and each.cost is not None]
-    public = [each.name for each in told.inputs if each.cost is None]
+def _other_releases(release: ReleaseRecord) -> HazardAnswer:
+    earlier = [each.words for each in release.inputs if each.role == PRIOR and each.cost is not None]
+    public = [each.name for each in release.inputs if each.cost is None]
     said = f" It follows an earlier release, whose cost is counted: {_listed(earlier)}." if earlier else ""
     said += f" It rests on what is taken to be public: {_listed(public)}." if public else ""
-    if not told.ledger:
+    if not release.ledger:
         said = f"No ledger counted this release, so nobody added up what others of this table cost.{said}"
         return HazardAnswer(YOURS, said, {"exact": None})
-    figures = told.ledger.get("exact", [])
+    figures = release.ledger.get("exact", [])
     noted = _listed(each["what"] for each in figures)
     said = (
-        f"Account {told.ledger['account']} of a ledger adds up what releases of this table cost; this is "
-        f"charge {told.ledger['charge']}. Exact figures that were noted before it: {noted}. What nobody "
+        f"Account {release.ledger['account']} of a ledger adds up what releases of this table cost; this is "
+        f"charge {release.ledger['charge']}. Exact figures that were noted before it: {noted}. What nobody "
         f"noted is in no account.{said}"
     )
     return HazardAnswer(PARTLY, said, {"exact": figures})
 
 
-def _samplers(told: Told) -> HazardAnswer:
-    versions = told.record["versions"]
+def _samplers(release: ReleaseRecord) -> HazardAnswer:
+    versions = release.record["versions"]
     made = f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}."
-    if told.record["secure"]:
+    if release.record["secure"]:
         return HazardAnswer(SHOWN, f"All noise came from OpenDP's samplers. {made}", {"versions": versions})
-    bad = _listed(each.name for each in told.inputs if each.secure is False)
+    bad = _listed(each.name for each in release.inputs if each.secure is False)
     said = f"The noise of {bad} can be repeated or is of somebody's own, and protects nobody. {made}"
     return HazardAnswer(NOT_PROVIDED, said, {"versions": versions})
 
 
-def _accuracy(told: Told) -> HazardAnswer:
-    columns = told.accuracy.get("columns", [])
+def _accuracy(release: ReleaseRecord) -> HazardAnswer:
+    columns = release.accuracy.get("columns", [])
     if not columns:
         return HazardAnswer(PARTLY, "The verdicts on columns could not be computed.")
     named = {
@@ -378,25 +376,25 @@ def _accuracy(told: Told) -> HazardAnswer:
     parts = (f"{len(names)} {kind} ({_listed(names)})" for kind, names in named.items() if names)
     said = f"Verdicts on the columns: {'; '.join(parts)}. Every determined answer has a 95 % interval."
     open_ones = [
-        one for one in (*columns, *told.accuracy["tables"]) if one["verdict"] == accuracy.NOT_DETERMINED
+        one for one in (*columns, *release.accuracy["tables"]) if one["verdict"] == accuracy.NOT_DETERMINED
     ]
     if open_ones:
         said += f" {len(open_ones)} columns or tables rest on the model alone and have none."
     return HazardAnswer(PARTLY if open_ones else SHOWN, said, {"columns": named})
 
 
-def _small_groups(told: Told) -> HazardAnswer:
-    if not told.sizes:
+def _small_groups(release: ReleaseRecord) -> HazardAnswer:
+    if not release.sizes:
         return HazardAnswer(NOT_PROVIDED, "No count is determined, so none has an interval.", {"sizes": []})
     parts = (
         f"{_class(each)}: {'unknown' if each['relative'] is None else accuracy.within(each['relative'])}"
-        for each in told.sizes
+        for each in release.sizes
     )
     said = (
         "The noise is the same for all cells of a table, so small groups suffer most. Half-width of the 95 % "
         f"interval over the count, by the size of the group: {'; '.join(parts)}."
     )
-    return HazardAnswer(SHOWN, said, {"sizes": told.sizes})
+    return HazardAnswer(SHOWN, said, {"sizes": release.sizes})
 
 
 def _class(size: Mapping[str, Any]) -> str:
@@ -404,123 +402,126 @@ def _class(size: Mapping[str, Any]) -> str:
     return f"from {size['least']:,} ({cells})" if size["least"] else f"below 1 ({cells})"
 
 
-def _mending(told: Told) -> HazardAnswer:
-    population = Population.from_dict(told.record["population"])
+def _mending(release: ReleaseRecord) -> HazardAnswer:
+    population = Population.from_dict(release.record["population"])
     said = " ".join(population.sentences())
     said += " A model has no negative counts, whatever the noisy counts are"
-    method = told.record.get("method")
+    method = release.record.get("method")
     said += f"; synthetic rows are drawn by the method {method!r}." if method else "."
     facts = {"whole_table": population.is_whole, "merged_cells": len(population.merged), "method": method}
-    facts |= _left_out(told)
+    facts |= _left_out(release)
     return HazardAnswer(SHOWN, said, facts)
 
 
-def _bias(told: Told) -> HazardAnswer:
-    columns = [one for one in told.accuracy.get("columns", ()) if one.get("moved") is not None]
-    if not told.sizes or not columns:
+def _bias(release: ReleaseRecord) -> HazardAnswer:
+    columns = [one for one in release.accuracy.get("columns", ()) if one.get("moved") is not None]
+    if not release.sizes or not columns:
         said = "No count is determined by noisy counts, so the model cannot be compared with them."
         return HazardAnswer(NOT_PROVIDED, said)
     worst = max(columns, key=lambda one: one["moved"])
-    parts = "; ".join(f"{_class(each)}: {each['excess']:+z.2f}" for each in told.sizes)
+    parts = "; ".join(f"{_class(each)}: {each['excess']:+z.2f}" for each in release.sizes)
     said = (
         f"Non-negativity moved most records in {worst['attributes'][0]}: {accuracy.percent(worst['moved'])}. "
         f"The model's counts minus the noisy ones, mean per cell by the size of the group: {parts}."
     )
-    if pull := told.record["fit"].get("regularisation"):
+    if pull := release.record["fit"].get("regularisation"):
         said += f" The model was pulled towards independence, as by {pull['weight']:g} records."
     moved = {one["attributes"][0]: one["moved"] for one in columns}
-    return HazardAnswer(SHOWN, said, {"moved": moved, "sizes": told.sizes})
+    return HazardAnswer(SHOWN, said, {"moved": moved, "sizes": release.sizes})
 
 
-def _contributions(told: Told) -> HazardAnswer:
-    most, weight = 1 if told.unit is None else told.unit.max_records, told.record.get("max_weight", 1)
-    facts = {"max_records": most, "max_weight": weight, "factor": most * weight, **_left_out(told)}
-    if most * weight == 1 and told.unit is None:
+def _contributions(release: ReleaseRecord) -> HazardAnswer:
+    most, weight = (
+        1 if release.unit is None else release.unit.max_records,
+        release.record.get("max_weight", 1),
+    )
+    facts = {"max_records": most, "max_weight": weight, "factor": most * weight, **_left_out(release)}
+    if most * weight == 1 and release.unit is None:
         return HazardAnswer(SHOWN, "Each record counts once, with weight 1: no bound was needed.", facts)
-    bounds = [] if told.unit is None else [f"at most {most} records of one {told.unit.column} count"]
-    bounds += [f"a weight is at most {weight}"] if told.record.get("weighted") else []
+    bounds = [] if release.unit is None else [f"at most {most} records of one {release.unit.column} count"]
+    bounds += [f"a weight is at most {weight}"] if release.record.get("weighted") else []
     said = (
         f"Bounds, which are public: {', '.join(bounds)}. The noise is {most * weight} times that of one "
         "record of weight 1. "
     )
-    counted = " ".join(Population.from_dict(told.record["population"]).of_left_out())
+    counted = " ".join(Population.from_dict(release.record["population"]).of_left_out())
     return HazardAnswer(
         SHOWN, said + (counted or "Whether anything was left out or capped is private."), facts
     )
 
 
-def _left_out(told: Told) -> dict[str, Any]:
+def _left_out(release: ReleaseRecord) -> dict[str, Any]:
     """Return what was counted of what is left out, with the records of the whole table; {} if nothing was."""
-    counted = told.record["population"].get("left_out")
-    return {"left_out": counted, **told.record.get("whole_table", {})} if counted else {}
+    counted = release.record["population"].get("left_out")
+    return {"left_out": counted, **release.record.get("whole_table", {})} if counted else {}
 
 
-def _bins(told: Told) -> HazardAnswer:
-    found, names = told.found, told.estimates.domain.attributes
+def _bins(release: ReleaseRecord) -> HazardAnswer:
+    found, names = release.found, release.estimates.domain.attributes
     given = [name for name in names if name not in found]
     facts = {"found": list(found), "given": given}
     said = f"Taken to be public: the values and bins of {_listed(given)}. " if given else ""
     if not found:
         said += "The guarantee does not cover how they were chosen."
         return HazardAnswer(YOURS, said, facts)
-    cost = told.record["discovery"]["cost"]
+    cost = release.record["discovery"]["cost"]
     paid = ", ".join(
         f"{name} {cost[name]}" for name in ("epsilon", "rho", "delta") if cost.get(name, "0") != "0"
     )
     said += f"Found by a charged mechanism: those of {_listed(found)} ({paid}, a part of the cost)."
-    if left := told.record["discovery"].get("left_out"):
+    if left := release.record["discovery"].get("left_out"):
         said += f" Left out: {_listed(left)}."
     return HazardAnswer(PARTLY if given else SHOWN, said, facts)
 
 
-def _memory(told: Told) -> HazardAnswer:
-    values = sum(np.size(each.values) for each in told.estimates.measurements)
+def _memory(release: ReleaseRecord) -> HazardAnswer:
+    values = sum(np.size(each.values) for each in release.estimates.measurements)
     source = f"{values:,} noisy values" if values else "choices that were drawn at random"
     said = f"Whatever is in this folder was computed from {source}; no record took part in the fit."
-    if not told.record["secure"]:
+    if not release.record["secure"]:
         said += " The noise can be taken off, however, so the records' counts may be found."
-    return HazardAnswer(SHOWN if told.record["secure"] else NOT_PROVIDED, said, {"noisy_values": values})
+    return HazardAnswer(SHOWN if release.record["secure"] else NOT_PROVIDED, said, {"noisy_values": values})
 
 
-def _unstructured(told: Told) -> HazardAnswer:
-    domain = told.estimates.domain
-    said = (
-        f"The release is of {len(domain)} columns with finitely many values. Free text, sound and images are "
-        "no columns."
-    )
-    return HazardAnswer(OUT_OF_SCOPE, said, {"values": {name: domain[name] for name in domain}})
-
-
-def _interactive(told: Told) -> HazardAnswer:
-    if not told.ledger:
-        said = "No ledger was charged: no cap holds over this and later uses of the table."
-        return HazardAnswer(NOT_PROVIDED, said, {"ledger": None})
-    account, charge = told.ledger["account"], told.ledger["charge"]
-    said = (
-        f"Charge {charge} of account {account} was on disk before a record was counted, under the key "
-        f"{told.ledger['key']!r}. All who ask share the account's cap."
-    )
+def _unstructured(release: ReleaseRecord) -> HazardAnswer:
+    domain = release.estimates.domain
     return HazardAnswer(
-        SHOWN, said, {name: told.ledger[name] for name in ("account", "charge", "key", "head")}
+        OUT_OF_SCOPE,
+        f"The release is of {len(domain)} columns with finitely many values. Free text, sound and images are "
+        "no columns.",
+        {"values": {name: domain[name] for name in domain}},
     )
 
 
-def _trust(told: Told) -> HazardAnswer:
-    reads = "anybody may read this folder" if told.record["secure"] else "nobody else may read this folder"
+def _interactive(release: ReleaseRecord) -> HazardAnswer:
+    if not release.ledger:
+        return HazardAnswer(
+            NOT_PROVIDED,
+            "No ledger was charged: no cap holds over this and later uses of the table.",
+            {"ledger": None},
+        )
+    account, charge = release.ledger["account"], release.ledger["charge"]
+    return HazardAnswer(
+        SHOWN,
+        f"Charge {charge} of account {account} was on disk before a record was counted, under the key "
+        f"{release.ledger['key']!r}. All who ask share the account's cap.",
+        {name: release.ledger[name] for name in ("account", "charge", "key", "head")},
+    )
+
+
+def _trust(release: ReleaseRecord) -> HazardAnswer:
+    readers = "anybody" if release.record["secure"] else "holder"
     said = (
         "The model of trust is central: the holder of the table and the holder's machine saw every record; "
-        f"{reads}."
+        f"{readers if release.record['secure'] else 'nobody else'} may read this folder."
     )
-    if told.record["mechanism"] == "randomized-response":
+    if release.record["mechanism"] == "randomized-response":
         said += " Each record answered for itself, but on that machine."
-    public = bool(told.record["secure"])
-    return HazardAnswer(
-        PARTLY, said, {"model": "central", "holder": "all", "folder": "anybody" if public else "holder"}
-    )
+    return HazardAnswer(PARTLY, said, {"model": "central", "holder": "all", "folder": readers})
 
 
-def _floats(told: Told) -> HazardAnswer:
-    measured = told.estimates.measurements
+def _floats(release: ReleaseRecord) -> HazardAnswer:
+    measured = release.estimates.measurements
     whole = all(np.asarray(each.values).dtype.kind == "i" for each in measured)
     values = sum(np.size(each.values) for each in measured)
     kinds = _listed(sorted({each.noise for each in measured}))
@@ -536,31 +537,38 @@ def _floats(told: Told) -> HazardAnswer:
     return HazardAnswer(PARTLY, said, {"integers": whole, "values": values, "side_channels": "not protected"})
 
 
-def _refusals(told: Told) -> HazardAnswer:
-    if told.ledger:
-        said = (
+def _refusals(release: ReleaseRecord) -> HazardAnswer:
+    if release.ledger:
+        return HazardAnswer(
+            SHOWN,
             "The run had a ledger: messages and refusals that an asker sees depend on no record, and values "
-            "outside the domain were settled by the table's holder beforehand."
+            "outside the domain were settled by the table's holder beforehand.",
+            {"ledger": True},
         )
-        return HazardAnswer(SHOWN, said, {"ledger": True})
-    said = (
+    return HazardAnswer(
+        PARTLY,
         "The run had no ledger: what it refused or warned of may count rows, and is for the table's holder "
-        "alone. Nothing of it is in this folder."
+        "alone. Nothing of it is in this folder.",
+        {"ledger": False},
     )
-    return HazardAnswer(PARTLY, said, {"ledger": False})
 
 
-def _access(told: Told) -> HazardAnswer:
-    names = told.record.get("files", COMMON)
+def _access(release: ReleaseRecord) -> HazardAnswer:
+    names = release.record.get("files", COMMON)
     files = [
-        {"name": name, "holds": FILES[name][0], "made_again": FILES[name][1], "public": told.record["secure"]}
+        {
+            "name": name,
+            "holds": FILES[name][0],
+            "made_again": FILES[name][1],
+            "public": release.record["secure"],
+        }
         for name in names
     ]
     paid = [each["name"] for each in files if not each["made_again"]]
     said = f"Keep for as long as anybody relies on the release: {_listed(paid)}. " if paid else ""
     if again := [each["name"] for each in files if each["made_again"]]:
         said += f"What can be made again from them at no cost: {_listed(again)}. "
-    total = ", but for the public number of records" if report_text.total_public(told.record) else ""
+    total = ", but for the public number of records" if report_text.total_public(release.record) else ""
     said += (
         f"Exact counts are kept nowhere{total}. The table, a ledger with its key and a file of --holder-log "
         "are for the holder alone: encryption, copies and access are yours to arrange."
@@ -568,17 +576,17 @@ def _access(told: Told) -> HazardAnswer:
     return HazardAnswer(YOURS, said, {"files": files})
 
 
-def _columns(told: Told) -> HazardAnswer:
-    names = told.estimates.domain.attributes
-    asked = {name for clique in Workload(told.record["workload"]).cliques for name in clique}
-    measured = {name for each in told.estimates.measurements for name in each.clique}
+def _columns(release: ReleaseRecord) -> HazardAnswer:
+    names = release.estimates.domain.attributes
+    asked = {name for clique in Workload(release.record["workload"]).cliques for name in clique}
+    measured = {name for each in release.estimates.measurements for name in each.clique}
     needed = [name for name in names if name in asked | measured]
     spare = [name for name in names if name not in needed]
-    beside = [] if told.unit is None else [told.unit.column]
+    beside = [] if release.unit is None else [release.unit.column]
     facts = {"read": [*names, *beside], "asked": [n for n in names if n in asked], "not_needed": spare}
     facts["measured"] = [name for name in names if name in measured]
     said = f"Read: {_listed(names)}"
-    said += f", and {told.unit.column} to tell the units apart. " if told.unit is not None else ". "
+    said += f", and {release.unit.column} to tell the units apart. " if release.unit is not None else ". "
     said += f"Not needed by what was asked or measured: {_listed(spare)}."
     if unasked := [name for name in names if name in measured - asked]:
         said += f" Measured, but in no question: {_listed(unasked)}."

@@ -1,4 +1,4 @@
-"""A release on disk: a folder that exists in full or not at all.
+"""A release, or a fit to answers that were published elsewhere, on disk: a folder in full or not at all.
 
 It is written next to its final location and renamed when complete, so that an interrupt or a full disk
 leaves nothing behind. Everything in it is computed from released numbers.
@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import importlib.metadata
 import json
-import math
 import os
 import pathlib
 import platform
@@ -28,12 +27,13 @@ from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.data import text_file
 from pgmjax.data.population import Population
+from pgmjax.estimation.constraints import kind_of
 from pgmjax.estimation.estimator import MAX_ENTROPY, Estimator, Fit
 from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import inputs, transcript
 from pgmjax.measurements.inputs import MEASURED, Input, are_secure
-from pgmjax.measurements.published import read_measurements
+from pgmjax.measurements.published import Published, read_measurements
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model import row_file
 from pgmjax.model.graphical import GraphicalModel
@@ -44,12 +44,11 @@ from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.workload import Workload
 from pgmjax.release import assurance, tables, whole_table
-from pgmjax.release.accuracy import CountEstimates, NoisyDistance, Reported
-from pgmjax.release.analysis import Analysed, Analysis
-from pgmjax.release.look import Look, look
-from pgmjax.release.release import Release
-from pgmjax.release.report import render
-from pgmjax.release.trained import TrainedRelease, reported
+from pgmjax.release.accuracy import CountEstimates, NoisyDistance
+from pgmjax.release.analysis import Analysed
+from pgmjax.release.asked import AskedModel
+from pgmjax.release.report import render, render_fit
+from pgmjax.release.statement import not_secure, of_inputs
 from pgmjax.uncertainty.intervals import ErrorBars, error_bars
 
 FIT_RECORD = "fit.json"
@@ -57,6 +56,10 @@ SYNTHETIC_FORMATS = ("parquet", "csv")
 MOST_ROWS = 10_000_000
 DISTANCES = "distances.parquet"
 """File of the noisy distances that an adaptive mechanism published."""
+_OF_FIT = (
+    "The noisy answers were published elsewhere. This fit read no record, added no noise, and "
+    "computed everything else from those answers."
+)
 _KEYS = (
     "mechanism",
     "epsilon",
@@ -73,35 +76,13 @@ _KEYS = (
 )
 
 
-def write(
-    release: Release,
-    out: str | os.PathLike[str],
-    *,
-    synthetic_rows: int | None = None,
-    synthetic_format: str = "parquet",
-    synthetic_seed: int = 0,
-    method: str = ROUND,
-    codes: bool = False,
-    escape_formulas: bool = False,
-    source: str | None = None,
-    show_progress: bool | None = None,
-) -> pathlib.Path:
+def write(release: Any, out: str | os.PathLike[str], **output: Any) -> pathlib.Path:
     """Write a release as a folder.
 
     Args:
         release: the release returned by a mechanism.
         out: the folder to create; it must not exist.
-        synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded, at most
-            10 million; without a default if records have weights.
-        synthetic_format: "parquet" or "csv".
-        synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
-        method: "round" deals the synthetic rows evenly, "multinomial" draws them independently of one
-            another; see `GraphicalModel.sample`.
-        codes: write synthetic rows as codes of the domain. By default they are values: labels, numbers drawn
-            within their bin, dates, null where missing; see `GraphicalModel.sample_to`.
-        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
-        source: public description of the table, shown in the report.
-        show_progress: whether to show a progress bar. None shows one in terminals only.
+        output: how its rows are drawn and what is said of its table; see `fill`.
 
     Returns:
         The folder: `release.json`, `model/`, `measurements.parquet`, `answers.parquet`, `synthetic.parquet`
@@ -113,18 +94,7 @@ def write(
     """
     check_packages()
     with reserve_folder(out) as folder:
-        missing = fill(
-            folder,
-            release,
-            synthetic_rows=synthetic_rows,
-            synthetic_format=synthetic_format,
-            synthetic_seed=synthetic_seed,
-            method=method,
-            codes=codes,
-            escape_formulas=escape_formulas,
-            source=source,
-            show_progress=show_progress,
-        )
+        missing = fill(folder, release, **output)
     if missing:
         raise RuntimeError(
             f"The release at {out} is incomplete: {in_words(missing)}. Remove what prevented that, and save "
@@ -135,7 +105,7 @@ def write(
 
 def fill(
     folder: pathlib.Path,
-    release: Release,
+    release: Any,
     *,
     synthetic_rows: int | None = None,
     synthetic_format: str = "parquet",
@@ -155,16 +125,18 @@ def fill(
 
     Args:
         folder: the folder.
-        release: as for `write`, like those below.
-        synthetic_rows: number of rows.
-        synthetic_format: of their file.
-        synthetic_seed: of their draw.
+        release: the release returned by a mechanism.
+        synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded, at most
+            10 million; without a default if records have weights.
+        synthetic_format: "parquet" or "csv".
+        synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
         method: "round" deals the synthetic rows evenly, "multinomial" draws them independently of one
             another; see `GraphicalModel.sample`.
-        codes: whether they are codes.
-        escape_formulas: whether labels in CSV get an apostrophe.
-        source: description of the table.
-        show_progress: whether to show a bar.
+        codes: write synthetic rows as codes of the domain. By default they are values: labels, numbers drawn
+            within their bin, dates, null where missing; see `GraphicalModel.sample_to`.
+        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
+        source: public description of the table, shown in the report.
+        show_progress: whether to show a progress bar. None shows one in terminals only.
         check: called after each part; raises to stop.
 
     Returns:
@@ -185,8 +157,8 @@ def fill(
 
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
-        shown = (record, release.asked, release.estimates)
-        path.write_text(render(*shown, failed=failed), encoding="utf-8")
+        page = render(record, release.asked, release.estimates, failed=failed)
+        path.write_text(page, encoding="utf-8")
         missing.update({f"{path.name}: {name}": error for name, error in failed.items()})
 
     parts: dict[str, Callable[[pathlib.Path], Any]] = {
@@ -218,7 +190,96 @@ def fill(
     return missing
 
 
-def _optional_parts(release: Release) -> dict[str, Callable[[pathlib.Path], Any]]:
+def _statement_of_fit(told: Sequence[Input]) -> str:
+    """Return what a fit promises, which is what its inputs do.
+
+    Args:
+        told: its inputs.
+    """
+    paid = [each for each in told if each.cost is not None]
+    said = [_OF_FIT, of_inputs(told)]
+    if not paid:
+        said.insert(1, "Their publisher states what privacy they have.")
+    elif len(paid) == 1:
+        said.insert(1, f"They come from {paid[0].words}, and have the privacy that is stated there.")
+    return " ".join(filter(None, (not_secure(told), *said)))
+
+
+def write_fit(
+    published: Published,
+    fit: Fit,
+    out: str | os.PathLike[str],
+    *,
+    synthetic_rows: int | None = None,
+    synthetic_format: str = "parquet",
+    synthetic_seed: int = 0,
+    method: str = ROUND,
+    codes: bool = False,
+    escape_formulas: bool = False,
+    total_public: bool = False,
+    facts: Sequence[Any] = (),
+) -> pathlib.Path:
+    """Write a fit to published answers as a folder.
+
+    Args:
+        published: the answers.
+        fit: the fit.
+        out: the folder to create; it must not exist.
+        synthetic_rows: number of rows to draw. Default: the total, rounded, at most 10 million.
+        synthetic_format: "parquet" or "csv".
+        synthetic_seed: seed of the rows.
+        method: "round" deals the rows evenly, "multinomial" draws them independently of one another.
+        codes: write rows as codes of the domain instead of values.
+        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
+        total_public: whether the number of records was given, and not estimated.
+        facts: constraints that the fit keeps to.
+
+    Returns:
+        The folder: `fit.json`, `model/`, `measurements.parquet`, `synthetic.parquet` (or `.csv`) and
+        `report.html`.
+
+    Raises:
+        ValueError: the folder exists, or an argument is out of range; nothing is written.
+    """
+    check_packages()
+    row_file.check_escape(escape_formulas, synthetic_format)
+    rows = min(round(fit.model.total), MOST_ROWS) if synthetic_rows is None else synthetic_rows
+    record = {
+        **formats.FIT.heading(),
+        "total": fit.model.total,
+        "total_public": total_public,
+        "absent": sum(published.absent),
+        "facts": [f"{kind_of(each)} over {', '.join(each.clique)}" for each in facts],
+        "fit": record_of(fit),
+        "synthetic": "codes" if codes else "values",
+        "method": method,
+        "secure": inputs.are_secure(fit.model.inputs),
+        inputs.KEY: inputs.to_list(fit.model.inputs),
+        "statement": _statement_of_fit(fit.model.inputs),
+        **({} if published.population is None else {"population": published.population.to_dict()}),
+        "versions": versions(),
+    }
+    with reserve_folder(out) as folder:
+        fit.model.save(folder / "model")
+        tables.write_measurements(
+            published.measurements, folder / "measurements.parquet", population=published.population
+        )
+        fit.model.sample_to(
+            folder / f"synthetic.{synthetic_format}",
+            rows,
+            synthetic_seed,
+            method=method,
+            decode=False if codes else "values",
+            show_progress=False,
+            escape_formulas=escape_formulas,
+        )
+        page = render_fit(record, AskedModel.of(fit.model), published.measurements)
+        (folder / "report.html").write_text(page, encoding="utf-8")
+        (folder / FIT_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return pathlib.Path(out).absolute()
+
+
+def _optional_parts(release: Any) -> dict[str, Callable[[pathlib.Path], Any]]:
     """Return what writes the files that only some releases have."""
     parts: dict[str, Callable[[pathlib.Path], Any]] = {}
     if release.discovery is not None:
@@ -231,9 +292,9 @@ def _optional_parts(release: Release) -> dict[str, Callable[[pathlib.Path], Any]
         noise = {"secure": are_secure(release.own), "seed": release.seed}
         played = {**noise, inputs.KEY: inputs.to_list(release.own), **release.transcript.to_dict()}
         parts["transcript.json"] = lambda path: path.write_text(json.dumps(played) + "\n", encoding="utf-8")
-    if isinstance(release, TrainedRelease) and release.predictor is not None:
-        trained, seed = release.predictor, release.training_seed
-        parts["predictor"] = lambda path: trained.save(path, seed=seed)
+    trained = getattr(release, "predictor", None)
+    if trained is not None:
+        parts["predictor"] = lambda path: trained.save(path, seed=release.training_seed)
     return parts
 
 
@@ -241,7 +302,7 @@ def _write_assurance(path: pathlib.Path, record: Mapping[str, Any], estimates: C
     path.write_text(json.dumps(assurance.of(record, estimates), indent=2) + "\n", encoding="utf-8")
 
 
-def _write_noisy_answers(release: Release, path: pathlib.Path) -> None:
+def _write_noisy_answers(release: Any, path: pathlib.Path) -> None:
     marks: dict[str, Any] = {"inputs": release.own, "seed": release.seed}
     tables.write_measurements(release.measurements, path, **marks, population=release.population)
 
@@ -275,7 +336,7 @@ def in_words(missing: Mapping[str, Exception]) -> str:
     return "; ".join(f"{name} is missing ({said or reason(missing[name])})" for name, said in words.items())
 
 
-def default_rows(release: Release) -> int:
+def default_rows(release: Any) -> int:
     """Return the number of synthetic rows that nobody has chosen: the model's total, at most `MOST_ROWS`.
 
     Raises:
@@ -300,12 +361,12 @@ def check_packages() -> None:
         checks.optional(module, extra="tables")
 
 
-def describe(release: Release) -> dict[str, Any]:
+def describe(release: Any) -> dict[str, Any]:
     """Return the content of `release.json`; budget numbers are exact strings."""
     return {**_facts(release), **_accuracy(release)}
 
 
-def _accuracy(release: Release) -> dict[str, Any]:
+def _accuracy(release: Any) -> dict[str, Any]:
     """Return the verdicts, and how many records the whole table has if what it leaves out was counted."""
     found: dict[str, Any] = {"accuracy": release.count_accuracy.to_dict()}
     if release.population.left_out:
@@ -313,7 +374,7 @@ def _accuracy(release: Release) -> dict[str, Any]:
     return found
 
 
-def _facts(release: Release) -> dict[str, Any]:
+def _facts(release: Any) -> dict[str, Any]:
     """Return the content of `release.json` without what has to be computed."""
     return {
         **formats.RELEASE.heading(),
@@ -326,7 +387,10 @@ def _facts(release: Release) -> dict[str, Any]:
         "seed": release.seed,
         inputs.KEY: inputs.to_list(release.inputs),
         "total": release.model.total,
-        **release.counted(),
+        "unit": None if release.unit is None else release.unit.to_dict(),
+        "weighted": release.weighted,
+        "max_weight": release.max_weight,
+        "total_public": release.total_public,
         "population": release.population.to_dict(),
         "ledger": None if release.ledger is None else dict(release.ledger),
         "fit": record_of(release.fit),
@@ -348,8 +412,8 @@ def record_of(fit: Fit) -> dict[str, Any]:
         "status": fit.status.name,
         "meaning": fit.status.text,
         "steps": int(fit.steps),
-        "loss": _finite(fit.loss),
-        "gap": _finite(fit.gap),
+        "loss": checks.finite(fit.loss),
+        "gap": checks.finite(fit.gap),
         **({"method": fit.method} if fit.method == MAX_ENTROPY else {}),
         **({"regularisation": pulled} if pulled else {}),
     }
@@ -363,11 +427,6 @@ def versions() -> dict[str, str]:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
     return found
-
-
-def _finite(value: float | None) -> float | None:
-    """The value, or None if it is not finite (JSON has no infinities)."""
-    return float(value) if value is not None and math.isfinite(value) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -386,6 +445,16 @@ class SavedRelease(Analysed):
     def seed(self) -> int | None:
         """The seed of insecure noise; None for secure noise."""
         return self.record.get("seed")
+
+    @property
+    def weighted(self) -> bool:
+        """True if records had weights."""
+        return bool(self.record.get("weighted"))
+
+    @property
+    def workload(self) -> Workload | None:
+        """The requested workload; None for a fit."""
+        return None if "workload" not in self.record else Workload(self.record["workload"])
 
     @property
     def missing(self) -> Mapping[str, str]:
@@ -419,6 +488,11 @@ class SavedRelease(Analysed):
             )
         told = inputs.merged(found.inputs, inputs_in(self.folder, self.record))
         return inputs.with_inputs(found, told)
+
+    @property
+    def asked(self) -> GraphicalModel | MixtureModel | RegionModel:
+        """The model, which is asked for one answer at a time: a pass over its whole tree would not pay."""
+        return self.model
 
     def measurements(self) -> Any:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""
@@ -492,20 +566,6 @@ class SavedRelease(Analysed):
         )
         return bool(np.isclose(sum(np.square(one).sum() for one in apart) / 2, self.record["fit"]["loss"]))
 
-    def look(self, table: Any, *, target: str | None = None) -> Look:
-        """Return the release beside its private table, NOT FOR PUBLICATION; see `Release.look`."""
-        asked = self.record.get("workload")
-        measured = [each.clique for each in self.estimates.measurements]
-        return look(self, table, None if asked is None else Workload(asked), measured, target)
-
-    def analysis(self) -> Analysis:
-        """Return the release as its draws see it; refused where no draws can be made."""
-        path, model = self.folder / "measurements.parquet", self.model
-        noisy = read_measurements(path, model.domain) if path.is_file() else ()
-        total = float(model.total) if self.record.get("total_public") else None
-        weighted = bool(self.record.get("weighted"))
-        return Analysis(model, noisy, total, weighted)
-
     def distances(self) -> tuple[NoisyDistance, ...]:
         """Return the noisy distances that an adaptive mechanism published, () for other mechanisms."""
         return tables.read_distances(self.folder / DISTANCES)
@@ -530,10 +590,6 @@ class SavedRelease(Analysed):
         if not (self.folder / "predictor").is_dir():
             raise ValueError(f"{self.folder} has no predictor: only a release by mldp trains one.")
         return predictor.read(self.folder / "predictor")
-
-    def report(self, query: Any) -> Reported:
-        """Return the answers to a query with their intervals, as `pgmjax query` does."""
-        return reported(self.model, self.estimates, query, self._learned)
 
     @functools.cached_property
     def _learned(self) -> Predictor | None:
@@ -580,16 +636,25 @@ def inputs_in(folder: str | os.PathLike[str], record: Mapping[str, Any]) -> tupl
 
 def _other_command(where: pathlib.Path) -> str:
     """Return what to do with what was given in place of a release, or ""."""
-    if (where.parent / "release.json").is_file() and not where.is_dir():
-        return f" Give the folder: {where.parent}."
-    if any(where.name.lower().endswith((kind, f"{kind}.gz")) for kind in text_file.KINDS):
-        return " This is a table: release it first (pgmjax release), then query the release."
-    if (where / "history.json").is_file():
-        return " It is a history of answers, which pgmjax history ask reads."
-    if (where / predictor.FOLDER.record).is_file():
-        return " It is a trained model, which pgmjax history ask reads."
-    ledger = " If it is a ledger, pgmjax ledger show and pgmjax session ask read it."
-    return ledger if is_ledger(where) else ""
+    return checks.first_said(
+        (
+            (where.parent / "release.json").is_file() and not where.is_dir(),
+            f" Give the folder: {where.parent}.",
+        ),
+        (
+            any(where.name.lower().endswith((kind, f"{kind}.gz")) for kind in text_file.KINDS),
+            " This is a table: release it first (pgmjax release), then query the release.",
+        ),
+        (
+            (where / "history.json").is_file(),
+            " It is a history of answers, which pgmjax history ask reads.",
+        ),
+        (
+            (where / predictor.FOLDER.record).is_file(),
+            " It is a trained model, which pgmjax history ask reads.",
+        ),
+        (is_ledger(where), " If it is a ledger, pgmjax ledger show and pgmjax session ask read it."),
+    )
 
 
 def read(folder: str | os.PathLike[str]) -> SavedRelease:

@@ -14,7 +14,7 @@ import math
 import os
 import pathlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -284,16 +284,12 @@ def reading(domain: Domain, population: Population | None) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def look(
-    release: Any, table: Any, workload: Workload | None, measured: Iterable[Clique], target: str | None
-) -> Look:
+def look(release: Any, table: Any, target: str | None) -> Look:
     """Return a release beside its private table; see `Release.look`.
 
     Args:
-        release: with `model`, `population`, `seed` and `report`.
+        release: with `model`, `population`, `seed`, `workload`, `estimates` and `report`.
         table: a `Dataset` over the release's domain, or a frame.
-        workload: what it answers; None: the marginals that were measured.
-        measured: the marginals that were.
         target: the column that a classifier predicts; None: chosen from the domain.
     """
     model, domain = AskedModel.of(release.model), release.model.domain
@@ -302,12 +298,19 @@ def look(
     known = release.seed is not None  # by which the records of a unit are chosen; otherwise nobody knows them
     data = (data.chosen_by(repeatable_choice(release.seed)) if known else data).snapshot()
     chosen = not known and len(data.left_out()[1]) > 0
-    measured = list(dict.fromkeys(tuple(clique) for clique in measured))
-    asked = Workload.of_marginals(measured) if workload is None and measured else workload
+    measured = list(dict.fromkeys(each.clique for each in release.estimates.measurements))
+    asked = release.workload
+    asked = Workload.of_marginals(measured) if asked is None and measured else asked
     rows = _drawn(model)
     answers = tuple(_checked(release, data, asked))
     if chosen:  # no interval is one for these records
         answers = tuple(dataclasses.replace(each, intervals=each.intervals * np.nan) for each in answers)
+    cells = [each for each in answers if each.query == marginal(each.query.clique)]
+    columns = (_group(*each.query.clique, [each], domain) for each in cells if len(each.query.clique) == 1)
+    sizes = (
+        _group(f"from {least:,}" if least else f"below {above:,}", cells, domain, least, above)
+        for least, above in zip(SIZES, (*SIZES[1:], np.inf), strict=True)
+    )
     training = None
     if target is not None:
         training, why = _trained(data, rows, target)
@@ -317,8 +320,8 @@ def look(
         population=release.population,
         distances=tuple(_distances(model, data, rows, measured)),
         answers=answers,
-        columns=tuple(filter(None, _by_column(answers, domain))),
-        sizes=tuple(filter(None, _by_size(answers, domain))),
+        columns=tuple(filter(None, columns)),
+        sizes=tuple(filter(None, sizes)),
         chosen=chosen,
         training=training,
         without=why,
@@ -460,18 +463,6 @@ def _group(
     worst = int(np.argmax([error.max() for error in errors]))
     cell = _cell(answers[worst], int(errors[worst].argmax()), domain)
     return CellGroup(name, number, off / number, held / known if known else None, cell)
-
-
-def _by_column(answers: Sequence[CheckedAnswers], domain: Domain) -> Iterator[CellGroup | None]:
-    for each in answers:
-        if len(each.query.clique) == 1 and each.query == marginal(each.query.clique):
-            yield _group(each.query.clique[0], [each], domain)
-
-
-def _by_size(answers: Sequence[CheckedAnswers], domain: Domain) -> Iterator[CellGroup | None]:
-    cells = [each for each in answers if each.query == marginal(each.query.clique)]
-    for least, above in zip(SIZES, (*SIZES[1:], np.inf), strict=True):
-        yield _group(f"from {least:,}" if least else f"below {above:,}", cells, domain, least, above)
 
 
 def _cell(answers: CheckedAnswers, place: int, domain: Domain) -> CellError:

@@ -1,10 +1,12 @@
-"""A release of a mechanism: the model, the noisy answers behind it, and what was spent on them."""
+"""A release of a mechanism: the model, the noisy answers behind it, and what was spent on them.
+
+A `TrainedRelease` answers with a trained model, and has bounds on its errors.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -18,18 +20,21 @@ from pgmjax.data.domain import Domain, differing
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation, Unit
 from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.learning.predictor import Predictor
+from pgmjax.learning.selection import model_bound, noise_bound
 from pgmjax.measurements.inputs import MEASURED, Input, are_secure, merged, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement, spread_of
+from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
-from pgmjax.queries import text as query_text
+from pgmjax.queries import Query
 from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
-from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, Reported, accuracy_of
-from pgmjax.release.analysis import Analysed, Analysis
+from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, accuracy_of
+from pgmjax.release.analysis import Analysed
 from pgmjax.release.asked import AskedModel
-from pgmjax.release.look import Look, look
+from pgmjax.release.folder import write
 from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
 from pgmjax.strategies import global_least_squares, local_least_squares
 
@@ -207,45 +212,8 @@ class Release(Analysed):
     @functools.cached_property
     def count_accuracy(self) -> ReleaseAccuracy:
         """The accuracy of every column, and of every measured or requested table, from released numbers."""
-        asked = self.workload.cliques
-        return accuracy_of(self.asked, self.estimates, asked, self.distances, self.population)
-
-    def report(self, query: Any) -> Reported:
-        """Return the answers to a query that are reported everywhere, with their intervals, at no cost.
-
-        Args:
-            query: a query, conditions such as "sex=F,age<30", or names, as `queries.text.asked` takes them.
-
-        Raises:
-            TypeError: none of these.
-            ValueError: it does not fit the domain.
-        """
-        query = query_text.asked(self.domain, query)
-        return self.estimates.report(query, self.asked.answer(query))
-
-    def look(self, table: Any, *, target: str | None = None) -> Look:
-        """Return this release beside its private table, for the table's holder. NOT FOR PUBLICATION.
-
-        How far columns, pairs and some triples are from the table's; how many of the 95 % intervals hold the
-        true answer; the worst cells; and what a classifier that is trained on synthetic rows gets right. All
-        is computed without noise. Neither the release nor a ledger changes.
-
-        Args:
-            table: a `Dataset` over the release's domain, or a frame, which is read as the release says that
-                its table was.
-            target: the column that a classifier predicts. Default: the last one of 2 to 20 values.
-
-        Raises:
-            TypeError: no table, or no name.
-            ValueError: the table does not fit the release's domain, or there is no such target.
-        """
-        measured = [each.clique for each in self.measurements]
-        return look(self, table, self.workload, measured, target)
-
-    def analysis(self) -> Analysis:
-        """Return the release as its draws see it; refused where no draws can be made."""
-        total = float(self.model.total) if self.total_public else None
-        return Analysis(self.model, self.measurements, total, self.weighted)
+        cliques = self.workload.cliques
+        return accuracy_of(self.asked, self.estimates, cliques, self.distances, self.population)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the release as a folder, as `pgmjax release` does; `pj.load` opens it.
@@ -256,17 +224,7 @@ class Release(Analysed):
         Raises:
             ValueError: it exists.
         """
-        folders = importlib.import_module("pgmjax.release.folder")  # whose writer takes releases
-        folders.write(self, folder, synthetic_rows=1 if self.weighted else None)
-
-    def counted(self) -> dict[str, Any]:
-        """Return the fields of `release.json` on whom it protects and what it counts."""
-        return {
-            "unit": None if self.unit is None else self.unit.to_dict(),
-            "weighted": self.weighted,
-            "max_weight": self.max_weight,
-            "total_public": self.total_public,
-        }
+        write(self, folder, synthetic_rows=1 if self.weighted else None)
 
     def _neighbours(self) -> str:
         """Return the difference between neighbouring tables, as a clause that follows "if"."""
@@ -339,3 +297,115 @@ class Release(Analysed):
         header = ("attributes", "query", "values", "noise", "standard deviation")
         listed = html.table(header, rows, len(self.measurements)) if self.measurements else ""
         return html.card("Release", facts, html.note(self.statement()), listed)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingAccuracy:
+    """A priori error bounds of a model trained on noisy answers.
+
+    Attributes:
+        clique: attributes of the training queries.
+        count: number of training queries.
+        distribution: distribution of their noise.
+        mean_noise: bound that the absolute mean of their noise exceeds with probability at most beta (counts;
+            for queries with integer weights, divided by the largest weight).
+        model: bound that the mean absolute error on all queries, minus that on the noiseless training
+            queries, exceeds with probability at most beta (counts); None if the training queries were not
+            drawn at random.
+    """
+
+    clique: Clique
+    count: int
+    distribution: DiscreteNoise
+    mean_noise: float
+    model: float | None
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class TrainedRelease(Release):
+    """A release with a trained model in addition to the engine's model.
+
+    Attributes:
+        predictor: the trained model; None only before training.
+        training: number of leading measurements that are of training queries; the others are of validation
+            queries.
+        drawn: whether the training queries were drawn at random.
+        selection: names of the learners that were tried, and the root mean square error of each on the
+            validation queries (counts).
+        training_seed: the learner's seed, with which training can be repeated; no noise was drawn from it.
+        answered_by: "learner", or one of `ANSWERS`.
+
+    Guarantees:
+        Same as `Release`: predictions are post-processing of the measurements.
+    """
+
+    answered_by: str = "learner"
+    predictor: Predictor | None = None
+    training: int = 0
+    drawn: bool = False
+    selection: tuple[tuple[str, float], ...] = ()
+    training_seed: int = 0
+
+    def answers(self, answered_by: str | None = None) -> list[np.ndarray]:
+        """Return the answers to the workload, computed from released numbers at no further cost.
+
+        Args:
+            answered_by: "learner" (the trained model), or "engine", "local" or "global" as in
+                `Release.answers`. Default: the release's own `answered_by`.
+
+        Returns:
+            One float64 array [rows] per entry, row-major in the order of its clique (counts).
+
+        Raises:
+            ValueError: `answered_by` is unknown, or see `Release.answers`.
+        """
+        chosen = self.answered_by if answered_by is None else answered_by
+        return self.predict(self.workload) if chosen == "learner" else super().answers(chosen)
+
+    @property
+    def _learned(self) -> Predictor | None:
+        return self._trained() if self.answered_by == "learner" else None
+
+    def predict(self, queries: Any) -> Any:
+        """Return the trained model's answers to new queries at no further cost; see `Predictor.predict`."""
+        return self._trained().predict(queries)
+
+    def half_widths(self, query: Query, beta: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds on the noise in predicted answers; see `Predictor.half_widths`."""
+        return self._trained().half_widths(query, beta)
+
+    def accuracy(self, beta: float = 0.05, hypotheses: float = 1) -> tuple[TrainingAccuracy, ...]:
+        """Return a priori error bounds for each measurement used in training.
+
+        The model term uses the model's total as the number of records, which is an estimate unless it is
+        public. It holds for queries drawn like the training queries.
+
+        Args:
+            beta: each bound fails with at most this probability.
+            hypotheses: size of the class of models. It is finite for the learners here only if their
+                parameters are counted as rounded.
+
+        References:
+            Zhu et al. 2017, section IV-B, with the corrections listed in `learning.selection`.
+        """
+        found = []
+        records = max(1, round(self.model.total))
+        for measurement in self.measurements[: self.training]:
+            count = measurement.values.size
+            assert measurement.distribution is not None
+            largest = float(measurement.query.linf_sensitivity(Relation.ADD_REMOVE, self.domain))
+            mean_noise = noise_bound(
+                measurement.distribution, np.full(count, 1 / count / max(1.0, largest)), beta
+            )
+            model = model_bound(records, count, beta, hypotheses) if self.drawn else None
+            found.append(
+                TrainingAccuracy(measurement.clique, count, measurement.distribution, mean_noise, model)
+            )
+        return tuple(found)
+
+    def _trained(self) -> Predictor:
+        if self.predictor is None:
+            raise ValueError(
+                "This release holds no trained model: only MLDP's `run` returns a release with one."
+            )
+        return self.predictor

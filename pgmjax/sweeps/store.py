@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from pgmjax._internal import checks, formats
+from pgmjax._internal.extras import duckdb
 from pgmjax._internal.files import parse_json
 
 COLUMNS = {
@@ -54,21 +56,9 @@ COLUMNS = {
     "host": "VARCHAR NOT NULL",
     "finished": "TIMESTAMP NOT NULL",
 }
-CIRCUMSTANCES = (
-    "seconds",
-    "first_seconds",
-    "group_seconds",
-    "batch",
-    "forecast_bytes",
-    "peak_bytes",
-    "run",
-    "host",
-    "finished",
-)
-"""Columns on when, where and how fast a cell ran, which differ between runs of the same cell."""
 
 
-class ResultFile:
+class ResultFile(contextlib.AbstractContextManager["ResultFile"]):
     """A results file, open for reading or writing; use it in a `with` block.
 
     Args:
@@ -90,7 +80,6 @@ class ResultFile:
 
     def __init__(self, path: str | os.PathLike[str], read_only: bool = False):
         self.path = pathlib.Path(path)
-        duckdb = checks.optional("duckdb", extra="tables")
         if read_only and not self.path.exists():
             raise FileNotFoundError(
                 f"There is no file of results {self.path}: pgmjax bench run GRID writes one."
@@ -170,9 +159,6 @@ class ResultFile:
         order = "sweep, table_name, workload, label, epsilon_value, trial, key"
         asked = f"SELECT {', '.join(columns)} FROM results ORDER BY {order}"
         return [dict(zip(columns, row, strict=True)) for row in self._connection.execute(asked).fetchall()]
-
-    def __enter__(self) -> ResultFile:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -3,7 +3,7 @@
 The memory of a group is forecast before it starts; the forecast does not read the data.
 
 Errors are measured against the true table: for research only, NEVER part of a release. What measures them
-reads the exact table without noise, and results are marked `private=False`. An error against the true answers
+reads the exact table without noise. An error against the true answers
 is itself information about the table: publishing it voids the guarantee.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 import sys
 import time
 import traceback
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import mechanisms
+from pgmjax._internal import checks
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -34,28 +34,7 @@ from pgmjax.queries import marginal
 from pgmjax.queries.workload import Workload
 from pgmjax.release.look import total_variation
 from pgmjax.release.release import Release
-from pgmjax.sweeps.grid import Cell, Group
-from pgmjax.sweeps.tables import Table
-
-
-@dataclasses.dataclass(frozen=True)
-class ErrorSummary:
-    """Errors against the true table. Not private: do not publish.
-
-    Attributes:
-        mean_absolute: mean absolute error over all answers of the workload (counts).
-        root_mean_square: root mean square error over the same answers (counts).
-        largest: largest absolute error (counts).
-        total_variation: half the L1 distance between the model's marginal and the true one, both as
-            distributions, averaged over the workload's cliques (0 to 1).
-        private: always False.
-    """
-
-    mean_absolute: float
-    root_mean_square: float
-    largest: float
-    total_variation: float
-    private: bool = dataclasses.field(default=False, init=False)
+from pgmjax.sweeps.grid import Cell, Group, Table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,18 +64,25 @@ class Truth:
         ]
         return cls(workload, tuple(tables[c] for c in workload.cliques), tuple(answers), data.count())
 
-    def errors(self, release: Release) -> ErrorSummary:
-        """Return the errors of a release's answers and of its model's marginals."""
+    def errors(self, release: Release) -> dict[str, float]:
+        """Return the errors of a release's answers and of its model's marginals. Not private.
+
+        Returns:
+            Of the answers of the workload the mean absolute error, the root mean square error and the largest
+            absolute error (counts), each also as a share of the records; and the total variation of the
+            model's marginals from the true ones, the mean over the workload's cliques (0 to 1).
+        """
         answers = release.answers()
         distances = np.concatenate(
             [np.abs(ours - true) for ours, true in zip(answers, self.answers, strict=True)]
         )
-        return ErrorSummary(
-            float(distances.mean()),
-            float(np.sqrt(np.mean(np.square(distances)))),
-            float(distances.max()),
-            float(np.mean(self._variations(release, answers))),
-        )
+        counts = {
+            "mean_absolute": float(distances.mean()),
+            "root_mean_square": float(np.sqrt(np.mean(np.square(distances)))),
+            "largest": float(distances.max()),
+        }
+        shares = {f"{name}_share": value / self.records for name, value in counts.items()}
+        return {**counts, **shares, "total_variation": float(np.mean(self._variations(release, answers)))}
 
     def _variations(self, release: Release, answers: list[np.ndarray]) -> list[float]:
         entries = self.workload.entries
@@ -117,6 +103,14 @@ DONE, FAILED, REFUSED = "done", "failed", "refused"
 _ANSWER_BYTES = 4 * 8  # per answer and cell: true value, estimate, their distance, a marginal
 
 
+def rows_of(cells: Sequence[Cell], error: str | None = None) -> list[Row]:
+    """Return the rows of trials that have failed, or not run yet."""
+    return [
+        {"key": cell.key, "trial": cell.trial, "seed": cell.seed, "status": FAILED, "error": error}
+        for cell in cells
+    ]
+
+
 def run_group(
     group: Group, cells: Sequence[Cell], table: Table, check: Callable[[], None] = lambda: None
 ) -> list[Row]:
@@ -133,10 +127,7 @@ def run_group(
         times and the fit.
     """
     start = time.perf_counter()
-    rows: list[Row] = [
-        {"key": cell.key, "trial": cell.trial, "seed": cell.seed, "status": FAILED, "forecast_bytes": None}
-        for cell in cells
-    ]
+    rows = rows_of(cells)
     try:
         expected = forecast(group, table.domain)
         for row in rows:
@@ -191,29 +182,22 @@ def _job(group: Group, cell: Cell, table: Table) -> Job:
         mechanism=group.mechanism.name,
         options=group.mechanism.options,
         epsilon=group.epsilon,
-        delta=group.delta,
-        relation=group.relation,
-        estimator=Estimator(progress=False, **group.estimator),
+        delta=group.grid.delta,
+        relation=group.grid.relation,
+        estimator=Estimator(progress=False, **group.grid.estimator),
         insecure_seed=cell.seed,
     )
 
 
 def _record(row: Row, release: Release, truth: Truth, seconds: float, first: float) -> None:
-    errors = truth.errors(release)
     row.update(
+        truth.errors(release),
         status=DONE,
         error=None,
-        mean_absolute=errors.mean_absolute,
-        root_mean_square=errors.root_mean_square,
-        largest=errors.largest,
-        mean_absolute_share=errors.mean_absolute / truth.records,
-        root_mean_square_share=errors.root_mean_square / truth.records,
-        largest_share=errors.largest / truth.records,
-        total_variation=errors.total_variation,
         fit_status=release.fit.status.name,
         steps=release.fit.steps,
-        loss=_finite(release.fit.loss),
-        gap=_finite(release.fit.gap),
+        loss=checks.finite(release.fit.loss),
+        gap=checks.finite(release.fit.gap),
         seconds=seconds,
         first_seconds=first,
     )
@@ -226,10 +210,6 @@ def _fail(rows: Sequence[Row], check: Callable[[], None]) -> None:
     for row in rows:
         if row["status"] != DONE:
             row.update(status=FAILED, error=said)
-
-
-def _finite(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def _peak() -> int | None:
@@ -274,7 +254,7 @@ def forecast(group: Group, domain: Domain) -> MemoryForecast:
         group: the group.
         domain: domain of the table.
     """
-    estimator = Estimator(**{**group.estimator, "devices": 1})  # a worker has them
+    estimator = Estimator(**{**group.grid.estimator, "devices": 1})  # a worker has them
     cliques = [entry.clique for entry in group.asked.entries]
     if group.mechanism.options.get("strategy") == "kron":
         cliques = [tuple(sorted({name for clique in cliques for name in clique}))]
@@ -284,9 +264,9 @@ def forecast(group: Group, domain: Domain) -> MemoryForecast:
         inputs = plan.oracle.forecast.inputs
         one = plan.peak_bytes
         if measures_once(group):
-            slots, threads = batch.slots_and_threads(plan, group.trials, None)
+            slots, threads = batch.slots_and_threads(plan, group.grid.trials, None)
             one = slots * threads * (one + plan.copies * inputs * plan.itemsize)
-            one += group.trials * batch.ROW_BYTES * inputs
+            one += group.grid.trials * batch.ROW_BYTES * inputs
     except ModelTooLargeError as error:
         return MemoryForecast(None, str(error) if measures_once(group) else "")
     return MemoryForecast(one + _ANSWER_BYTES * answers)

@@ -62,7 +62,7 @@ def test_exit_codes(error, code, capsys, monkeypatch):
     def fail(arguments):
         raise error
 
-    monkeypatch.setattr("pgmjax.cli.query.run_mechanisms", fail)
+    monkeypatch.setattr("pgmjax.cli.mechanisms.run", fail)
     assert main(["mechanisms"]) == code
     said = capsys.readouterr().err
     assert said.startswith("pgmjax: ") and said.count("\n") == 1 and len(said) > 10
@@ -72,7 +72,7 @@ def test_a_bug_is_not_dressed_up_as_bad_input(monkeypatch):
     def fail(arguments):
         raise AttributeError
 
-    monkeypatch.setattr("pgmjax.cli.query.run_mechanisms", fail)
+    monkeypatch.setattr("pgmjax.cli.mechanisms.run", fail)
     with pytest.raises(AttributeError):
         main(["mechanisms"])
 

@@ -205,7 +205,24 @@ def interrupted(*given, **more):
 def test_an_interrupt_says_what_was_spent(table, capsys, monkeypatch):
     monkeypatch.setattr(perturb, "describe", interrupted)
     assert main(arguments(table)) == 130
-    assert "nothing was written. The noisy answers are in" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        f"The noisy answers are in {table / 'out.partial'}".lower() in said.lower() and "--resume" not in said
+    )
+    kept = sorted((table / "out.partial" / "answers").iterdir())
+    before = [path.read_bytes() for path in kept]
+    assert main(["release", "--resume", str(table / "out.partial")]) == 2
+    assert "pgmjax perturb left goes on when that command is repeated" in capsys.readouterr().err
+    assert main(arguments(table, groups=["sex"])) == 2
+    assert "holds the noisy answers of another run" in capsys.readouterr().err
+    assert [path.read_bytes() for path in kept] == before
+    monkeypatch.undo()
+    assert main(arguments(table)) == 0
+    assert "at no further cost" not in capsys.readouterr().err
+    assert sorted(os.listdir(table)) == ["d.json", "out", "t.csv"]
+
+
+def test_an_interrupt_before_any_answer_costs_nothing(table, capsys, monkeypatch):
     monkeypatch.setattr(RandomizedResponse, "perturb", interrupted)
     assert main(arguments(table)) == 130
     assert "nothing was spent" in capsys.readouterr().err
@@ -216,25 +233,30 @@ def full(*given, **more):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize(
-    ("fails", "code", "why"), [(full, 1, "No space left on device"), (interrupted, 130, "interrupted")]
-)
-def test_a_plain_file_that_cannot_be_written_loses_no_answer(fails, code, why, table, capsys, monkeypatch):
-    monkeypatch.setattr(row_file, "write", fails)
-    assert main(arguments(table)) == code
-    assert ("in table/ there" if code == 1 else f"is at {table / 'out'}") in capsys.readouterr().err
+def test_a_plain_file_that_cannot_be_written_loses_no_answer(table, capsys, monkeypatch):
+    monkeypatch.setattr(row_file, "write", full)
+    assert main(arguments(table)) == 1
+    assert "responses.parquet is missing" in capsys.readouterr().err
     record = json.loads((table / "out" / "release.json").read_text())
-    assert record["responses"] is None and record["missing"]["responses.parquet"].startswith(why)
+    assert record["responses"] is None
+    assert record["missing"]["responses.parquet"].startswith("No space left on device")
     assert sorted(os.listdir(table / "out")) == ["release.json", "table"]
-    assert main(["query", str(table / "out"), "sex=Male"]) == 0
+    words = ["query", str(table / "out"), "sex=Male"]
+    assert main(words) == 0
+    before = capsys.readouterr().out
+    monkeypatch.undo()
+    assert main(arguments(table)) == 0 and main(words) == 0
+    assert capsys.readouterr().out.endswith(before)
+    assert sorted(os.listdir(table)) == ["d.json", "out", "t.csv"]
+    assert sorted(os.listdir(table / "out")) == ["release.json", "responses.parquet", "table"]
 
 
 def test_a_failure_to_write_says_what_was_spent(table, capsys, monkeypatch):
     monkeypatch.setattr(perturb, "describe", full)
     assert main(arguments(table)) == 1
     said = capsys.readouterr().err
-    assert "No space left on device. The budget is spent (epsilon = 6)." in said
-    assert sorted(os.listdir(table)) == ["d.json", "t.csv"]
+    assert "No space left on device. The budget is spent (epsilon = 6); the noisy answers are in" in said
+    assert sorted(os.listdir(table)) == ["d.json", "out.partial", "t.csv"]
 
 
 @pytest.fixture
@@ -306,7 +328,7 @@ def test_refusals_cost_nothing_in_a_ledger(table, ledger, more, words, capsys):
 def test_an_interrupted_run_goes_on_under_its_charge(table, ledger, capsys, monkeypatch):
     monkeypatch.setattr(perturb, "describe", interrupted)
     assert main(arguments(table, ledger=ledger)) == 130
-    assert "Run the same command again: it continues under the same charge" in capsys.readouterr().err
+    assert "Run the same command again: it continues from these answers" in capsys.readouterr().err
     monkeypatch.undo()
     assert main(arguments(table, ledger=ledger)) == 0
     assert "no further cost" in capsys.readouterr().out and spent(ledger, capsys) == "6"

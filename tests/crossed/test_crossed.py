@@ -461,12 +461,14 @@ def resume(world, mechanism, context, tmp_path):
 def perturbed_interrupted(world, context, tmp_path, interrupted):
     """Interrupted while the plain file of the answers is written, none of them is lost."""
     out = tmp_path / "out"
+    words = [*world.words(PERTURB, context), "--insecure-seed", "3", "--out", out]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cli_perturb, "_write_responses", interrupted)
-        said = call(*world.words(PERTURB, context), "--insecure-seed", "3", "--out", out)
+        said = call(*words)
     if said.code == 2:
         raise worlds.CommandError(2, said.err)
-    assert said.code == 130 and f"the perturbed table is at {out}" in said.err
+    assert said.code == 130 and "continues from these answers" in said.err
+    good(*words)
     asked = [good("query", each, "a=x,b=no", "--json").out for each in (out, world.out(PERTURB, context))]
     assert asked[0] == asked[1] and os.listdir(tmp_path) == ["out"]
 

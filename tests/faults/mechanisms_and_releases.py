@@ -111,14 +111,11 @@ FAULTS = (
     Fault(
         "perturbed rows lie in the order of the table",
         "pgmjax.cli.perturb",
-        "_perturb",
-        old=(
-            "mechanism.perturb(data, attributes, row_order='sorted', out=folder / 'table', "
-            "ledger=ledger, key=arguments.key, show_progress=show, folder=kept)"
-        ),
+        "PerturbJob.run",
+        old="self.chosen.perturb(self.table, self.attributes, row_order='sorted', **given)",
         new=(
-            "mechanism.perturb(data, attributes, row_order='table', row_order_is_public=True, "
-            "out=folder / 'table', ledger=ledger, key=arguments.key, show_progress=show, folder=kept)"
+            "self.chosen.perturb(self.table, self.attributes, row_order='table', row_order_is_public=True, "
+            "**given)"
         ),
         tests=("tests/cli/test_perturb.py",),
     ),

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import pgmjax as pj
-from pgmjax import job as jobs
 from pgmjax import mechanisms
 from pgmjax.cli import main
+from pgmjax.job import Job
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import run_folder
@@ -390,11 +390,11 @@ def test_an_attempt_goes_on_with_the_run_that_was_begun_or_not_at_all():
 def test_what_an_interrupt_left_is_what_is_there(tmp_path):
     """Nothing is promised of answers that are not there, or of a charge that may not have been made."""
     out = tmp_path / "o"
-    assert jobs.after_interrupt(out) == "interrupted; nothing was spent"
-    assert "it is charged only once" in jobs.after_interrupt(out, resumable=True)
-    assert "at no further cost" in jobs.after_interrupt(out, resumable=True, drawn=True)
+    job = Job(epsilon=1, relation="replace-one")
+    assert job.after_interrupt(out) == "interrupted; nothing was spent"
+    assert "it is charged only once" in job.after_interrupt(out, charged=True)
     answers = tmp_path / "o.partial" / "answers"
     answers.mkdir(parents=True)
-    assert jobs.after_interrupt(out) == "interrupted; nothing was spent"
+    assert job.after_interrupt(out) == "interrupted; nothing was spent"
     (answers / "1.npy").touch()
-    assert "continues from these answers" in jobs.after_interrupt(out)
+    assert "continues from these answers" in job.after_interrupt(out)

@@ -81,12 +81,8 @@ WEIGHTED = Dataset.from_columns(
 def test_weights_are_never_said_to_be_public():
     settings = {"epsilon": 1, "estimator": Estimator(max_steps=3)}
     replaced = Marginals(relation=Relation.REPLACE_ONE, **settings).run(WEIGHTED, WORKLOAD)
-    assert replaced.counted() == {
-        "unit": None,
-        "weighted": True,
-        "max_weight": 3,
-        "total_public": False,
-    }
+    assert replaced.unit is None and replaced.weighted and replaced.max_weight == 3
+    assert not replaced.total_public
     said = replaced.statement()
     assert "values of one record in the table (its weight, at most 3, among them) are changed, the" in said
     assert "their weights and total weight are private." in said
@@ -99,12 +95,9 @@ def test_weights_are_never_said_to_be_public():
 
 @pytest.mark.parametrize(("relation", "public"), [(Relation.ADD_REMOVE, False), (Relation.REPLACE_ONE, True)])
 def test_what_the_total_of_a_table_without_weights_is(relation, public):
-    assert run(relation).counted() == {
-        "unit": None,
-        "weighted": False,
-        "max_weight": 1,
-        "total_public": public,
-    }
+    made = run(relation)
+    assert made.unit is None and not made.weighted and made.max_weight == 1
+    assert made.total_public is public
 
 
 def test_statement_of_an_insecure_release_warns_first():

@@ -25,6 +25,11 @@ MECHANISMS = """
 [[mechanisms]]
 name = "marginals"
 """
+CIRCUMSTANCES = (
+    *("seconds", "first_seconds", "group_seconds", "batch", "forecast_bytes", "peak_bytes", "run", "host"),
+    "finished",
+)
+"""Columns on when, where and how fast a cell ran, which differ between runs of the same cell."""
 SMALL = HEAD + TABLES + WORKLOADS + MECHANISMS
 
 

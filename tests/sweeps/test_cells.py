@@ -3,8 +3,7 @@
 import pytest
 
 from pgmjax import sweeps
-from pgmjax.sweeps.grid import groups
-from pgmjax.sweeps.tables import load
+from pgmjax.sweeps.grid import groups, load
 
 
 def cells_of(path):

@@ -6,8 +6,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import sweeps
-from pgmjax.sweeps.grid import groups
-from pgmjax.sweeps.tables import load
+from pgmjax.sweeps.grid import groups, load
 from pgmjax.sweeps.work import forecast
 
 MORE = '[[mechanisms]]\nname = "mst"\n[[mechanisms]]\nname = "hdmm"\noptions = { strategy = "kron" }\n'
@@ -23,17 +22,18 @@ def group_of(write_grid):
     return {group.mechanism.name: group for group in groups(grid, tables)}
 
 
+def with_trials(group, trials):
+    return dataclasses.replace(group, grid=dataclasses.replace(group.grid, trials=trials))
+
+
 def test_a_batch_needs_memory_for_all_its_trials(group_of):
     domain = pj.Domain({"a": 20, "b": 30, "c": 40})
-    few, many = (
-        forecast(dataclasses.replace(group_of["marginals"], trials=trials), domain).bytes
-        for trials in (1, 1000)
-    )
+    few, many = (forecast(with_trials(group_of["marginals"], trials), domain).bytes for trials in (1, 1000))
     cells = 20 * 30 + 20 * 40 + 30 * 40
     # at least the marginals and potentials of every trial in float64
     assert many - few > 999 * cells * 16 and few > cells * 8
     alone = forecast(group_of["mst"], domain).bytes
-    assert alone == forecast(dataclasses.replace(group_of["mst"], trials=1000), domain).bytes
+    assert alone == forecast(with_trials(group_of["mst"], 1000), domain).bytes
 
 
 def test_one_product_over_all_is_planned_as_that(group_of):

@@ -9,7 +9,8 @@ import pytest
 
 from pgmjax import sweeps
 from pgmjax._internal import checks
-from pgmjax.sweeps.store import CIRCUMSTANCES, COLUMNS, ResultFile
+from pgmjax.sweeps.store import COLUMNS, ResultFile
+from tests.sweeps.conftest import CIRCUMSTANCES
 
 EXACT = [
     name

@@ -12,8 +12,9 @@ from pgmjax import mechanisms, sweeps
 from pgmjax.mechanisms.measure_once import Marginals
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.sweeps import work
-from pgmjax.sweeps.store import CIRCUMSTANCES, COLUMNS, ResultFile
+from pgmjax.sweeps.store import COLUMNS, ResultFile
 from pgmjax.sweeps.work import MemoryForecast
+from tests.sweeps.conftest import CIRCUMSTANCES
 
 pytest.importorskip("duckdb")
 LASTING = [name for name in COLUMNS if name not in CIRCUMSTANCES]

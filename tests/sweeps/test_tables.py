@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import sweeps
-from pgmjax.sweeps.tables import TableSpec, load
+from pgmjax.sweeps.grid import TableSpec, load
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -51,7 +51,7 @@ def test_what_does_not_fit_the_domain_is_named_by_its_table(write_grid, tmp_path
 def test_a_table_without_records_is_refused(write_grid, tmp_path):
     spec = sweeps.SweepGrid.read(write_grid()).tables[0]
     (tmp_path / "people.csv").write_text("a,b,c\n")
-    with pytest.raises(ValueError, match=r"\[\[tables\]\] people: .* holds no records"):
+    with pytest.raises(ValueError, match=r"\[\[tables\]\] people: .*must hold at least one record"):
         load(spec)
 
 

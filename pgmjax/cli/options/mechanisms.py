@@ -66,10 +66,10 @@ MECHANISMS = Command(
                 ),
                 _NO_PROGRESS,
             ),
-            run="compare:run",
+            run="mechanisms:compare",
         ),
     ),
-    run="query:run_mechanisms",
+    run="mechanisms:run",
 )
 AUDIT = Command(
     "audit",

@@ -1,9 +1,15 @@
-"""`pgmjax mechanisms compare`: a recommendation of a mechanism, from public values. It takes no table."""
+"""`pgmjax mechanisms`: the mechanisms and their options, and a recommendation among them.
+
+No table is taken: mechanisms are compared by public values alone.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
 
 from pgmjax import mechanisms
 from pgmjax.cli import process
@@ -15,6 +21,30 @@ from pgmjax.queries.workload import Workload
 
 
 def run(arguments: argparse.Namespace) -> None:
+    """Print each mechanism's name, summary, supported relations and options."""
+    found = {name: _describe(mechanism) for name, mechanism in mechanisms.names().items()}
+    width, said = max(map(len, found)), []
+    for name, about in found.items():
+        words = ", ".join(f"{option}={value}" for option, value in about["options"].items())
+        said.append(f"{name:<{width}}  {about['summary']}")
+        said.append(f"{'':<{width}}    under {' or '.join(about['relations'])}; options: {words or 'none'}")
+    process.tell(arguments.json, {"mechanisms": found}, said)
+
+
+def _describe(mechanism: Any) -> dict[str, Any]:
+    """Return a description of a mechanism; option defaults are written as on the command line."""
+    defaults = mechanisms.options(mechanism).items()
+    return {
+        "summary": mechanism.summary,
+        "relations": [relation.value for relation in mechanism.relations],
+        "options": {
+            name: str(value) if isinstance(value, str | Fraction) else json.dumps(value, default=str)
+            for name, value in defaults
+        },
+    }
+
+
+def compare(arguments: argparse.Namespace) -> None:
     """Compare the mechanisms, and print the errors and the recommendation."""
     domain = Domain.read(arguments.domain)
     if arguments.workload is not None:
