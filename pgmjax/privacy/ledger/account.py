@@ -47,10 +47,6 @@ class ExactFigure:
     what: str
     noted: str
 
-    def to_dict(self) -> dict[str, str]:
-        """Return the note for JSON."""
-        return dataclasses.asdict(self)
-
 
 @dataclasses.dataclass(frozen=True)
 class Account:
@@ -101,6 +97,7 @@ class Account:
     found_by: int | None = None
     label_delta: Fraction = Fraction(0)
     exact: tuple[ExactFigure, ...] = ()
+    _meter: Meter = dataclasses.field(kw_only=True, repr=False)
 
     @property
     def unit_of_privacy(self) -> Unit | None:
@@ -115,13 +112,14 @@ class Account:
 
     def statement(self) -> str:
         """Return the promise and the spending as sentences, for whoever is responsible for the data."""
+        neighbours = change(self.unit_of_privacy, self.relation)
         promise = f"epsilon = {as_text(self.epsilon)}"
         if self.delta:
             promise += f" and delta = {as_text(self.delta)}"
         times = "no charge" if not self.charges else f"{self.charges} charge{'s' * (self.charges > 1)}"
         said = (
             f"Account {self.name}: all releases of this table together are differentially private with "
-            f"{promise}. If {self._neighbours()}, the probability of anything made from them changes at "
+            f"{promise}. If {neighbours}, the probability of anything made from them changes at "
             f"most by a factor of exp({as_text(self.epsilon)})"
             f"{', up to delta' if self.delta else ''}. Of {self._counted()} {as_text(self.cap)}, "
             f"{as_text(self.spent)} is spent, in {times}, and {as_text(self.remaining)} is left."
@@ -137,9 +135,6 @@ class Account:
             said += " For research: noise that can be repeated is let in, and such releases protect nobody."
         return said
 
-    def _neighbours(self) -> str:
-        return change(self.unit_of_privacy, self.relation)
-
     def _discovered(self, held: OpenDefinition) -> str:
         names = ", ".join(held.draft.open)
         if self.definition is not None:
@@ -154,14 +149,15 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account with exact numbers as text, for JSON."""
-        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields = [field.name for field in dataclasses.fields(self) if field.name != "_meter"]
+        record = {name: getattr(self, name) for name in fields}
         record["definition"] = None if self.definition is None else self.definition.to_dict()
         if self.open is None:
             del record["open"], record["found_by"], record["label_delta"]
         else:
             record |= {"open": self.open.to_dict(), "label_delta": as_text(self.label_delta)}
         record["versions"] = list(self.versions)
-        record["exact"] = [each.to_dict() for each in self.exact]
+        record["exact"] = [dataclasses.asdict(each) for each in self.exact]
         exact_numbers = ("epsilon", "delta", "cap", "spent")
         texts = {name: as_text(getattr(self, name)) for name in exact_numbers}
         left = {"remaining": as_text(self.remaining), "statement": self.statement()}
@@ -208,10 +204,8 @@ class ChargeRecord:
         }
 
 
-def accounts(
-    connection: sqlite3.Connection, where: str = "", value: Any = None
-) -> list[tuple[Account, Meter]]:
-    """Return the accounts, with their meters, in the order of their registration.
+def accounts(connection: sqlite3.Connection, where: str = "", value: Any = None) -> list[Account]:
+    """Return the accounts in the order of their registration.
 
     Args:
         connection: a connection in a transaction.
@@ -270,47 +264,41 @@ def rests_on_definition(connection: sqlite3.Connection, account: str) -> bool:
     return connection.execute(query, (account,)).fetchone() is not None
 
 
-def charges(connection: sqlite3.Connection, meter: Meter, account: str) -> list[ChargeRecord]:
-    """Return the charges of an account, oldest first."""
-    rows = connection.execute(f"{_CHARGE} WHERE account = ? ORDER BY number", (account,))
-    return [_charge(row, meter) for row in rows.fetchall()]
+def charges(connection: sqlite3.Connection, account: Account, key: str | None = None) -> list[ChargeRecord]:
+    """Return the charges of an account, oldest first, or the one of a key if there is one."""
+    condition = "" if key is None else " AND key = :key"
+    query = f"{_CHARGE} WHERE account = :account{condition} ORDER BY number"
+    rows = connection.execute(query, {"account": account.name, "key": key})
+    return [_charge(row, account._meter) for row in rows.fetchall()]
 
 
-def totals_of(connection: sqlite3.Connection, account: str, meter: Meter) -> tuple[int, tuple[int, ...]]:
-    """Return the number of charges of an account, and their sums."""
-    row = connection.execute(
-        "SELECT number, totals FROM charge WHERE account = ? ORDER BY number DESC LIMIT 1", (account,)
-    ).fetchone()
-    return (0, (0,) * len(meter.caps)) if row is None else (row[0], tuple(json.loads(row[1])))
-
-
-def _account(row: tuple[Any, ...], holding: dict[str, Any]) -> tuple[Account, Meter]:
+def _account(row: tuple[Any, ...], holding: dict[str, Any]) -> Account:
     name, measure, relation, epsilon, delta, places, orders, caps, digest, research, tries, created = row[:12]
     meter = Meter(measure, places, tuple(json.loads(orders)), tuple(json.loads(caps)))
     totals = (0,) * len(meter.caps) if row[12] is None else tuple(json.loads(row[12]))
-    told = meter.telling(totals)
-    account = Account(
+    place = meter.telling(totals)
+    return Account(
         name=name,
         measure=measure,
         relation=Relation.parse(relation),
         epsilon=exact("epsilon", epsilon),
         delta=exact("delta", delta),
-        cap=meter.amount(meter.caps[told]),
-        spent=meter.amount(totals[told]),
-        order=meter.orders[told] if meter.orders else None,
+        cap=meter.amount(meter.caps[place]),
+        spent=meter.amount(totals[place]),
+        order=meter.orders[place] if meter.orders else None,
         research=bool(research),
         max_attempts=tries,
         charges=row[13],
         digest=digest,
         created=created,
+        _meter=meter,
         **holding,
     )
-    return account, meter
 
 
 def _charge(row: tuple[Any, ...], meter: Meter) -> ChargeRecord:
     costs, totals = json.loads(row[6]), json.loads(row[7])
-    told = meter.telling(totals)
+    place = meter.telling(totals)
     return ChargeRecord(
         id=row[0],
         account=row[1],
@@ -318,8 +306,8 @@ def _charge(row: tuple[Any, ...], meter: Meter) -> ChargeRecord:
         key=row[3],
         events=tuple(json.loads(row[4])),
         secure=bool(row[5]),
-        cost=meter.amount(costs[told]),
-        total=meter.amount(totals[told]),
+        cost=meter.amount(costs[place]),
+        total=meter.amount(totals[place]),
         created=row[8],
         attempts=row[9],
         answers=row[10],

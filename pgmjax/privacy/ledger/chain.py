@@ -21,7 +21,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from pgmjax.privacy.ledger.errors import LedgerError, told
+from pgmjax.privacy.ledger.errors import LedgerError, as_ledger_error
 
 BEGINNING = hashlib.sha256(b"pgmjax ledger 1").hexdigest()
 
@@ -128,7 +128,7 @@ def create_key(ledger: pathlib.Path) -> bytes:
             "never had a release, move the key away; or choose another name."
         )
     key = os.urandom(_BYTES)
-    with told(path, "written", "No ledger was made."):
+    with as_ledger_error(path, "written", "No ledger was made."):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(handle, "w") as file:
@@ -157,7 +157,7 @@ def read_key(ledger: pathlib.Path, check: str) -> bytes:
         raise LedgerError(
             f"The key {path} is missing: without it no table can be recognised. Restore it from a backup."
         )
-    with told(path, "read", "No table was recognised."):
+    with as_ledger_error(path, "read", "No table was recognised."):
         if os.name == "posix" and path.stat().st_mode & _OTHERS:
             raise LedgerError(f"The key {path} may be read by others: run  chmod 600 {path}")
         text = path.read_text(encoding="ascii", errors="replace").strip()

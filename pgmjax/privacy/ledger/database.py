@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgmjax._internal import checks, formats
-from pgmjax.privacy.ledger.errors import LedgerError, NoLedgerError, told
+from pgmjax.privacy.ledger.errors import LedgerError, NoLedgerError, as_ledger_error
 
 _OLDEST = (3, 38, 0)  # STRICT tables, JSON functions
 _ALL: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -181,7 +181,7 @@ class LedgerFile:
         Raises:
             LedgerError: SQLite or the system failed.
         """
-        with told(self.path, doing, outcome), self._using() as connection:
+        with as_ledger_error(self.path, doing, outcome), self._using() as connection:
             with _transaction(connection, "BEGIN IMMEDIATE"):
                 yield connection
             self._tidy(connection)
@@ -194,7 +194,7 @@ class LedgerFile:
             LedgerError: SQLite or the system failed.
         """
         with (
-            told(self.path, "read", "Nothing was granted or shown."),
+            as_ledger_error(self.path, "read", "Nothing was granted or shown."),
             self._using() as connection,
             _transaction(connection, "BEGIN"),
         ):
@@ -203,7 +203,7 @@ class LedgerFile:
     def close(self) -> None:
         """Close the connections of all threads of this process."""
         self._closed = True
-        with told(self.path, "closed", "What was answered before stays recorded."):
+        with as_ledger_error(self.path, "closed", "What was answered before stays recorded."):
             close_all(self)
 
     @contextlib.contextmanager
@@ -328,7 +328,7 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
             f"A ledger needs SQLite 3.38 or later, and this Python has {sqlite3.sqlite_version}: use a later "
             "Python."
         )
-    with told(path, "opened", "Nothing was granted."), _ALL_LOCK:
+    with as_ledger_error(path, "opened", "Nothing was granted."), _ALL_LOCK:
         before = identity(path)
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw",

@@ -182,11 +182,6 @@ class LedgerJournal:
         self._step, self._counting = 0, threading.Lock()
 
     @property
-    def charge(self) -> Charge | None:
-        """The ledger's charge; None before `begin`."""
-        return self._charge
-
-    @property
     def secure(self) -> bool | None:
         """True if the charge is for secure noise, which is part of its request; None before `begin`."""
         return self._secure
@@ -203,7 +198,7 @@ class LedgerJournal:
             "key": self._key,
             "charge": number,
             "head": self._ledger.head(),
-            "exact": [each.to_dict() for each in figures],
+            "exact": [dataclasses.asdict(each) for each in figures],
         }
 
     def choice_key(self) -> bytes:

@@ -37,8 +37,7 @@ from pgmjax.privacy.ledger.account import (
 from pgmjax.privacy.ledger.chain import now
 from pgmjax.privacy.ledger.charge import Charge, answers_of, reserve
 from pgmjax.privacy.ledger.database import LedgerFile
-from pgmjax.privacy.ledger.errors import LedgerError, told
-from pgmjax.privacy.ledger.meter import Meter
+from pgmjax.privacy.ledger.errors import LedgerError, as_ledger_error
 from pgmjax.privacy.ledger.verify import Verification
 
 
@@ -216,12 +215,12 @@ class Ledger:
                     f"There is an account {name!r} already, and its budget stays as it is: choose "
                     "another name for another table."
                 )
-            for other, _ in ledger_account.accounts(connection, "digest", digest):
+            for other in ledger_account.accounts(connection, "digest", digest):
                 raise ValueError(
                     f"This table has the account {other.name!r} already: one table has one budget, "
                     "whatever it is called."
                 )
-            others = [account.name for account, _ in ledger_account.accounts(connection)]
+            others = [account.name for account in ledger_account.accounts(connection)]
             if others and not flag("other_people", other_people):
                 raise ValueError(
                     f"This ledger keeps {', '.join(map(repr, others))} already. If the table is of the same "
@@ -275,7 +274,7 @@ class Ledger:
                 "cannot be added up: give it a domain with that unit of privacy."
             )
         with self._file.writing("given the domain", "Nothing was changed.") as connection:
-            kept = self._account(connection, name)[0]
+            kept = self._account(connection, name)
             defined = kept.definition is not None or kept.open is not None
             if defined and ledger_account.rests_on_definition(connection, name) and not completes(kept, row):
                 hint = ""
@@ -307,10 +306,10 @@ class Ledger:
             The domain must be computed from charged answers alone; then this is post-processing.
         """
         with self._file.writing("given the domain", "It has no domain yet.") as connection:
-            account, meter = self._account(connection, name)
+            account = self._account(connection, name)
             if account.open is None:
                 raise ValueError(f"Account {name!r} has no open columns: its domain stays as it is.")
-            if all(one.id != charge for one in ledger_account.charges(connection, meter, name)):
+            if all(one.id != charge for one in ledger_account.charges(connection, account)):
                 raise ValueError(f"Account {name!r} has no charge {charge}.")
             definition = account.open.closed_by(domain)
             if account.found_by is None:
@@ -345,13 +344,13 @@ class Ledger:
             ValueError: no such account, one without a domain, or the table has an account.
         """
         with self._file.writing("given the table", "Nothing was changed.") as connection:
-            kept = self._account(connection, name)[0]
+            kept = self._account(connection, name)
             if kept.definition is None and kept.open is None:
                 raise ValueError(
                     f"Account {name!r} has no domain by which the table could be checked: give it one with "
                     "Ledger.set_domain, or pgmjax ledger set-domain."
                 )
-            for other, _ in ledger_account.accounts(connection, "digest", word("digest", digest)):
+            for other in ledger_account.accounts(connection, "digest", word("digest", digest)):
                 raise ValueError(f"This table belongs to the account {other.name!r} already.")
             chain.add(connection, "version", {"account": name, "digest": digest, "created": now()})
         return self.account(name)
@@ -386,18 +385,18 @@ class Ledger:
             ValueError: no account has that name.
         """
         with self._file.reading() as connection:
-            return self._account(connection, name)[0]
+            return self._account(connection, name)
 
     def accounts(self) -> list[Account]:
         """Return all accounts, in order of registration."""
         with self._file.reading() as connection:
-            return [account for account, _ in ledger_account.accounts(connection)]
+            return ledger_account.accounts(connection)
 
     def find(self, digest: str) -> Account | None:
         """Return the account of the table with a digest, or None."""
         with self._file.reading() as connection:
             found = ledger_account.accounts(connection, "digest", word("digest", digest))
-        return found[0][0] if found else None
+        return found[0] if found else None
 
     def find_table(self, table: Any) -> tuple[Account, str] | None:
         """Return the account of a table and its digest there, None if it has none."""
@@ -408,7 +407,7 @@ class Ledger:
     def charges(self, name: str) -> list[ChargeRecord]:
         """Return the charges of an account, oldest first."""
         with self._file.reading() as connection:
-            return ledger_account.charges(connection, self._account(connection, name)[1], name)
+            return ledger_account.charges(connection, self._account(connection, name))
 
     def reserve(
         self,
@@ -448,8 +447,8 @@ class Ledger:
             LedgerError: the charge could not be recorded; nothing was granted.
         """
         with self._file.reading() as connection:
-            account, meter = self._account(connection, account_name)
-        return reserve(self._file, account, meter, key, request, events, Relation.parse(relation), secure)
+            account = self._account(connection, account_name)
+        return reserve(self._file, account, key, request, events, Relation.parse(relation), secure)
 
     def charge(self, account_name: str, key: str) -> Charge:
         """Return an earlier charge, to read its stored answers.
@@ -458,20 +457,10 @@ class Ledger:
             ValueError: no such account, or no charge with that key.
         """
         with self._file.reading() as connection:
-            account, meter = self._account(connection, account_name)
-            made = ledger_account.charges(connection, meter, account_name)
-        for one in made:
-            if one.key == key:
-                return Charge(
-                    self._file,
-                    identifier=one.id,
-                    account=account_name,
-                    key=key,
-                    cost=one.cost,
-                    total=one.total,
-                    max_attempts=account.max_attempts,
-                    permitted=False,
-                )
+            account = self._account(connection, account_name)
+            made = ledger_account.charges(connection, account, word("key", key))
+        if made:
+            return Charge(self._file, made[0], account.max_attempts, permitted=False)
         raise ValueError(f"There is no charge of key {key!r} to account {account_name!r} in {self.path}.")
 
     def head(self) -> str:
@@ -502,11 +491,11 @@ class Ledger:
             (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
         return chain.read_key(self.path, check)
 
-    def _account(self, connection: sqlite3.Connection, name: str) -> tuple[Account, Meter]:
+    def _account(self, connection: sqlite3.Connection, name: str) -> Account:
         found = ledger_account.accounts(connection, "account", word("name", name))
         if found:
             return found[0]
-        known = ", ".join(account.name for account, _ in ledger_account.accounts(connection)) or "none"
+        known = ", ".join(account.name for account in ledger_account.accounts(connection)) or "none"
         raise ValueError(
             f"There is no account {name!r} in {self.path}; accounts: {known}."
             + ("" if known != "none" else " Register one: pgmjax ledger init, or Ledger.register.")
@@ -535,7 +524,7 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
     key = chain.create_key(path)
     made = [chain.key_path(path)]
     try:
-        with told(path, "made", "Nothing is left of it."):
+        with as_ledger_error(path, "made", "Nothing is left of it."):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             made += [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
             connection = database.connect(path, timeout, None, new=True)

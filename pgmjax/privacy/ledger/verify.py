@@ -183,7 +183,7 @@ def _sums(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _deltas(connection: sqlite3.Connection) -> Iterator[str]:
     """Add up the deltas of the events that were charged, and compare what each account keeps for them."""
-    for account, _ in accounts(connection):
+    for account in accounts(connection):
         if label_delta_spent(connection, account.name) > account.label_delta:
             yield f"Account {account.name} is charged beyond the delta that it keeps for labels."
 
