@@ -10,7 +10,7 @@ _REPLAYS, _PARTS = (_LAYERS + "test_replays_pass",), (_LAYERS + "test_checks_of_
 _HEAVY = (_LAYERS + "test_a_replay_of_heavy_records_passes",)
 _TABLE, _MEASURING = "pgmjax.privacy.private_table", "pgmjax.privacy.measuring"
 _GATE = "pgmjax.privacy.gate"
-_SPECIMEN, _OPENDP = "tests.audit.specimen", "pgmjax.privacy.opendp"
+_SPECIMEN = "tests.audit.specimen"
 _RESPONSE, _PARTITION = "pgmjax.privacy.response", "pgmjax.privacy.partition"
 _BUDGET, _COUNTS = "pgmjax.privacy.budget", "table._data.marginals(list(estimates))"
 
@@ -146,8 +146,8 @@ FAULTS = (
     ),
     Fault(
         "a secure draw of more than 2^18 numbers is filled up with zeros",
-        _OPENDP,
-        "OpenDPBackend.draw",
+        "pgmjax.privacy.backend",
+        "PiecewiseBackend.draw",
         old="return noise",
         new="noise[1 << 18 :] = 0\nreturn noise",
         tests=_PARTS,
@@ -221,10 +221,10 @@ FAULTS = (
     ),
     Fault(
         "one coin turns over all bits of a record",
-        _OPENDP,
-        "OpenDPBackend.respond_bits",
-        old="coins(distribution.lie, count * distribution.size).reshape(count, distribution.size)",
-        new="np.repeat(coins(distribution.lie, count)[:, None], distribution.size, axis=1)",
+        "pgmjax.privacy.backend",
+        "PiecewiseBackend.respond_bits",
+        old="self._coins(distribution.lie, count * distribution.size).reshape(count, distribution.size)",
+        new="np.repeat(self._coins(distribution.lie, count)[:, None], distribution.size, axis=1)",
         tests=_PARTS,
     ),
     Fault(
