@@ -24,7 +24,7 @@ from pgmjax.data.value import moment_text
 from pgmjax.discovery import probes
 from pgmjax.discovery.open_table import OpenTable, key_column
 from pgmjax.discovery.probes import FineCells, Reading
-from pgmjax.discovery.sketch import Sketch, Workbench, choose_bins, sketches
+from pgmjax.discovery.sketch import Sketch, choose_bins, sketches
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy.accounting.zcdp import rho_for
@@ -135,7 +135,6 @@ class _Column:
     fine: FineCells | None = None
     attribute: Attribute | None = None
     note: str = ""
-    format: str | None = None
 
 
 def first_look(table: OpenTable) -> Dataset:
@@ -147,7 +146,7 @@ def first_look(table: OpenTable) -> Dataset:
 def discover(
     opened: PrivateTable,
     table: OpenTable,
-    purpose: Purpose,
+    stddev: float,
     show_progress: bool | None = None,
     look: Dataset | None = None,
 ) -> Found:
@@ -157,7 +156,8 @@ def discover(
         opened: the private table, over any of its columns, under the budget of discovery, which is spent as
             far as it is needed.
         table: the same table.
-        purpose: what the domain is for.
+        stddev: the standard deviation of the noise that a count over the domain will have, see
+            `stddev_of_use`: finer bins and rarer labels than that are of no use.
         show_progress: None shows a bar in terminals only, False never.
         look: the records as they were opened first; files that changed since then end the search. Default:
             as they are now.
@@ -174,7 +174,7 @@ def discover(
     Guarantees:
         As `PrivateTable` gives them: all steps together cost at most the budget of `opened`.
     """
-    search = _Search(opened, table, purpose, show_progress, first_look(table) if look is None else look)
+    search = _Search(opened, table, stddev, show_progress, first_look(table) if look is None else look)
     search.kinds()
     search.magnitudes()
     search.cells()
@@ -182,26 +182,19 @@ def discover(
     return search.found()
 
 
-@dataclasses.dataclass(frozen=True)
-class Purpose:
-    """The use of a domain, in public terms: two-way marginals under the rest of a budget.
+def stddev_of_use(unit: str, rest: Fraction, columns: int, records_of_unit: int = 1) -> float:
+    """Return the standard deviation of a count if as many two-way marginals as columns are measured.
 
-    Attributes:
+    Args:
         unit: of the budget, "epsilon" or "rho".
         rest: what is left for the measurements.
+        columns: number of columns of the domain.
         records_of_unit: the largest number of records of a unit of privacy.
     """
-
-    unit: str
-    rest: Fraction
-    records_of_unit: int = 1
-
-    def stddev(self, columns: int) -> float:
-        """Return the standard deviation of a count, if as many two-way marginals as columns are measured."""
-        each = float(self.rest) / max(2 * columns, 1)
-        if self.unit == "epsilon":
-            return 2**0.5 * self.records_of_unit / each
-        return self.records_of_unit / (2 * each) ** 0.5
+    each = float(rest) / max(2 * columns, 1)
+    if unit == "epsilon":
+        return 2**0.5 * records_of_unit / each
+    return records_of_unit / (2 * each) ** 0.5
 
 
 class _Search:
@@ -211,11 +204,11 @@ class _Search:
         self,
         opened: PrivateTable,
         table: OpenTable,
-        purpose: Purpose,
+        stddev: float,
         show_progress: bool | None,
         look: Dataset,
     ):
-        self._opened, self._table, self._purpose, self._show = opened, table, purpose, show_progress
+        self._opened, self._table, self._stddev, self._show = opened, table, stddev, show_progress
         self._look = look
         open_columns = table.draft.open
         share = opened.budget.remaining / max(len(open_columns), 1)
@@ -295,10 +288,9 @@ class _Search:
         data = self._table.under(probed, like=self._look)
         costs = {column.name: column.share * _PARTS["cells"] for column in columns}
         self._sketches = sketches(self._opened, data, fine, costs, self._records, self._show)
-        stddev = self._purpose.stddev(len(self._table.draft.columns))
         for column in columns:
             sketch, cells = self._sketches[column.name].without_tails(), fine[column.name]
-            edges = choose_bins(sketch, cells.is_point, Workbench(self._records, stddev))
+            edges = choose_bins(sketch, cells.is_point, self._records, self._stddev)
             pieces = list(zip(cells.edges(sketch.edges[:-1]), sketch.counts.round().tolist(), strict=True))
             column.attribute = _ordered_attribute(column, cells.edges(edges), pieces)
 
@@ -318,9 +310,8 @@ class _Search:
         if not keys:
             self._left_out[column.name] = "no value of it is shared by enough records"
             return
-        stddev = self._purpose.stddev(len(self._table.draft.columns))
         kept = sorted(keys, key=lambda key: -keys[key])[:MOST_LABELS]
-        labels = sorted(kept[: max(1, sum(keys[key] > stddev for key in kept))])
+        labels = sorted(kept[: max(1, sum(keys[key] > self._stddev for key in kept))])
         rest = self._records - sum(keys[label] for label in labels) - max(missing, 0)
         significant = least / 2
         spec: dict[str, Any] = {"labels": labels}
@@ -411,7 +402,7 @@ def _interpret(column: _Column, counts: np.ndarray, significant: float) -> None:
         first, second = counts[probes.DAY_FIRST], counts[probes.MONTH_FIRST]
         form = "day/month/year" if first >= second else "month/day/year"
     time = "second" if best == "iso" and counts[probes.TIME] > significant else "day"
-    column.reading, column.step, column.format = Reading(time=time, form=form), 1, probes.FORMATS[form]
+    column.reading, column.step = Reading(time=time, form=form), 1
 
 
 def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
@@ -451,8 +442,8 @@ def _ordered_attribute(column: _Column, edges: list[float], pieces: list[tuple[f
         spec["missing"] = [text for text in probes.MISSING_TEXTS if text]
     if reading.time is not None:
         spec["dates"] = [moment_text(edge, reading.time) for edge in edges]
-        if column.format:
-            spec["format"] = column.format
+        if reading.notation.format:
+            spec["format"] = reading.notation.format
         column.note = f"dates, {len(edges) - 1} cells"
     else:
         spec["bins"] = edges
@@ -537,9 +528,10 @@ class DiscoveryRun:
             ValueError, BudgetExceeded, TableChangedError: as `discover`.
         """
         whole, spends = opened.budget, opened.budget.cap * self.settings.share
-        purpose = Purpose(whole.unit, whole.cap - spends - kept, opened.max_records)
+        columns = len(self.table.draft.columns)
+        stddev = stddev_of_use(whole.unit, whole.cap - spends - kept, columns, opened.max_records)
         part = opened.over(self.look, whole.part(spends, delta=whole.delta or None))
-        found = discover(part, self.table, purpose, show_progress, self.look)
+        found = discover(part, self.table, stddev, show_progress, self.look)
         receipt = opened.receipt()
         if ledger is not None and receipt is not None:
             ledger.set_discovered(receipt["account"], receipt["charge"], found.domain)

@@ -17,8 +17,7 @@ from pgmjax.data.definition import OpenDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.entry import OPEN
-from pgmjax.discovery.probes import MISSING_TEXTS, Probe
-from pgmjax.privacy.partition import KeyCoder
+from pgmjax.discovery.probes import MISSING_TEXTS, KeyCoder, Probe
 
 _OPTIONS = ("unit", "encoding")
 

@@ -1,10 +1,11 @@
-"""Public encodings of raw columns by which discovery counts: kinds of values, magnitudes, fine cells.
+"""Encodings of raw columns by which discovery counts: kinds of values, magnitudes, fine cells, keys.
 
 Every encoding is total: any value has a code, whatever it is, so that no record is ever refused or left out.
 """
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import datetime
 import functools
@@ -24,10 +25,12 @@ from pgmjax.data.value import (
     is_missing,
     key_of,
     key_of_written,
+    keys_of_moments,
     moment_of,
     number_of,
     shortest,
 )
+from pgmjax.privacy import partition
 
 MISSING_TEXTS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?")
 """Texts that are read as missing values in a column that nobody described."""
@@ -66,6 +69,7 @@ FORMATS = {
 }
 """The forms in which dates are found in text, by name; None is ISO 8601."""
 
+_LONGEST_KEY = 200
 _LEAST, _MOST = -20, 62  # powers of 2 between which magnitudes are told apart
 MAGNITUDES = 2 * (_MOST - _LEAST) + 1
 """Cells of a magnitude: negative ones from the largest, zero, positive ones; missing ones come after them."""
@@ -97,7 +101,45 @@ class Probe(Attribute):
         return self.rule
 
 
-class ProbeCoder(Coder):
+class TotalCoder(Coder):
+    """An encoder that has a code for every value.
+
+    Args:
+        size: number of codes.
+        null: code of null.
+    """
+
+    def __init__(self, size: int, null: int):
+        super().__init__(size)
+        self._null = null
+
+    def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
+        """Return the codes [values] of values encoded one by one."""
+        return np.fromiter(map(self.raw_code, values), dtype=np.int64)
+
+    def finish(self, raw: np.ndarray) -> Encoded:
+        """Turn raw codes [rows] into codes; null has the code of missing values."""
+        return super().finish(np.where(raw == encoding.MISSING, self._null, raw))
+
+    def encode_objects(self, values: Iterable[Any]) -> Encoded:
+        """Encode Python objects of any types."""
+        return self.finish(self.raw_codes(values))
+
+    def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
+        """Encode numbers or bools [rows]; `null` [rows] is true for missing values."""
+        raw = self._raw_numbers(values)
+        return self.finish(raw if null is None else np.where(null, self._null, raw))
+
+    @abc.abstractmethod
+    def _raw_numbers(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes [rows] of numbers or bools [rows]."""
+
+    def refusal(self, storage: str) -> str:
+        """Return nothing: every value has a code."""
+        return ""
+
+
+class ProbeCoder(TotalCoder):
     """An encoder by a function of one value, and of arrays of numbers at once.
 
     Args:
@@ -116,8 +158,8 @@ class ProbeCoder(Coder):
         missing: int,
         times: Callable[[np.ndarray], np.ndarray],
     ):
-        super().__init__(size)
-        self._one, self._numbers, self._null, self._times = one, numbers, missing, times
+        super().__init__(size, missing)
+        self._one, self._numbers, self._times = one, numbers, times
 
     def raw_code(self, value: Any) -> int:
         """Return the code of one value."""
@@ -126,33 +168,61 @@ class ProbeCoder(Coder):
         number = number_of(value)
         return self._one(value) if number is None else int(self._numbers(np.array([as_float(number)]))[0])
 
-    def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
-        """Return the codes [values] of values encoded one by one."""
-        return np.fromiter(map(self.raw_code, values), dtype=np.int64)
-
-    def finish(self, raw: np.ndarray) -> Encoded:
-        """Turn raw codes [rows] into codes; null has the code of missing values."""
-        return super().finish(np.where(raw == encoding.MISSING, self._null, raw))
-
-    def encode_objects(self, values: Iterable[Any]) -> Encoded:
-        """Encode Python objects of any types."""
-        return self.finish(self.raw_codes(values))
-
-    def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
-        """Encode numbers or bools [rows]; `null` [rows] is true for missing values."""
+    def _raw_numbers(self, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind == "b":
-            raw = self.raw_codes((False, True))[values.astype(np.intp)]
-        else:
-            raw = self._numbers(shortest(values))
-        return self.finish(raw if null is None else np.where(null, self._null, raw))
-
-    def refusal(self, storage: str) -> str:
-        """Return nothing: every value has a code."""
-        return ""
+            return self.raw_codes((False, True))[values.astype(np.intp)]
+        return self._numbers(shortest(values))
 
     def encode_times(self, values: np.ndarray) -> Encoded:
         """Encode dates or times, datetime64 [rows]."""
         return self.finish(self._times(values))
+
+
+class KeyCoder(TotalCoder):
+    """An encoder that gives every value the next code when it first meets it. Its codes are private.
+
+    Values are told apart by their canonical form, `data.value.key_of`, whatever type they are stored in.
+    Forms that no label can be, for their length or their characters, have the code OTHER; empty ones, null
+    and the markers have MISSING: see `privacy.partition`, which counts them.
+
+    Args:
+        markers: texts that are read as missing.
+        exact: whether numbers are as they were given. Those of an undeclared type may have become floats, as
+            whole numbers do where one value is missing; where that rounds them, they have OTHER.
+    """
+
+    def __init__(self, markers: tuple[str, ...] = (), exact: bool = True):
+        super().__init__((1 << 31) - 1, partition.MISSING)
+        self._exact = exact
+        self._markers = {"", *markers}
+        self._codes: dict[str, int] = {}
+
+    @property
+    def keys(self) -> list[str]:
+        """The canonical forms met so far, in the order of their codes. Private."""
+        return list(self._codes)
+
+    def raw_code(self, value: Any) -> int:
+        """Return the code of one value."""
+        key = key_of(value) or ""
+        if key in self._markers:
+            return partition.MISSING
+        if len(key) > _LONGEST_KEY or not key.isprintable():
+            return partition.OTHER
+        if not self._exact and encoding.EXACT <= abs(number_of(value) or 0) < math.inf:
+            return partition.OTHER
+        return self._codes.setdefault(key, partition.FIRST + len(self._codes))
+
+    def _raw_numbers(self, values: np.ndarray) -> np.ndarray:
+        distinct, index = np.unique(
+            shortest(values) if values.dtype.kind == "f" else values, return_inverse=True
+        )
+        return self.raw_codes(distinct.tolist())[index]
+
+    def encode_times(self, values: np.ndarray) -> Encoded:
+        """Encode dates or times, datetime64 [rows], by their ISO forms."""
+        distinct, index = np.unique(values, return_inverse=True)
+        return self.finish(self.raw_codes(keys_of_moments(distinct))[index])
 
 
 def kind_probe(name: str) -> Probe:

@@ -12,7 +12,6 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -37,7 +36,7 @@ MOST_BINS = 64
 FEWEST_BINS = 4
 
 
-@dataclass
+@dataclasses.dataclass
 class Sketch:
     """Estimated counts of consecutive cells.
 
@@ -110,14 +109,14 @@ def _with(domain: Domain, attribute: Attribute) -> Domain:
     return Domain({name: attribute if name == attribute.name else domain.attribute(name) for name in domain})
 
 
-@dataclass
+@dataclasses.dataclass
 class _Node:
     """A node of a tree: fine cells first..last-1, its noisy count and its children."""
 
     first: int
     last: int
     noisy: float
-    children: list[_Node] = field(default_factory=list)
+    children: list[_Node] = dataclasses.field(default_factory=list)
     estimate: float = 0.0
     variance: float = 1.0
 
@@ -227,46 +226,39 @@ def _leaves(node: _Node) -> list[_Node]:
     return [leaf for child in node.children for leaf in _leaves(child)] if node.children else [node]
 
 
-@dataclass(frozen=True)
-class Workbench:
-    """The use that a release makes of its bins, in public terms.
+def binning_error(masses: np.ndarray, points: np.ndarray, records: float, stddev: float) -> float:
+    """Return the expected L1 error of a two-way marginal that a binning causes.
 
-    Attributes:
-        records: estimated number of records.
-        stddev: of the noise that one count of a two-way marginal will have.
+    Args:
+        masses: share of the records in each bin [n].
+        points: whether a bin holds one value only [n].
+        records: estimated number of records, public.
+        stddev: of the noise that one count of a two-way marginal will have, public.
+
+    Returns:
+        What is lost within bins, which have no shape of their own, and the noise of n^2 counts.
     """
-
-    records: float
-    stddev: float
-
-    def error(self, masses: np.ndarray, points: np.ndarray) -> float:
-        """Return the expected L1 error of a two-way marginal that a binning causes.
-
-        Args:
-            masses: share of the records in each bin [n].
-            points: whether a bin holds one value only [n].
-
-        Returns:
-            What is lost within bins, which have no shape of their own, and the noise of n^2 counts.
-        """
-        within = 2 * _WITHIN * float((masses[~points] ** 2).sum())
-        return within + len(masses) ** 2 * self.stddev * math.sqrt(2 / math.pi) / max(self.records, 1.0)
+    within = 2 * _WITHIN * float((masses[~points] ** 2).sum())
+    return within + len(masses) ** 2 * stddev * math.sqrt(2 / math.pi) / max(records, 1.0)
 
 
-def choose_bins(sketch: Sketch, is_point: Callable[[int, int], bool], bench: Workbench) -> np.ndarray:
+def choose_bins(
+    sketch: Sketch, is_point: Callable[[int, int], bool], records: float, stddev: float
+) -> np.ndarray:
     """Return the edges of bins: neighbouring cells of a sketch, merged lightest first while that helps.
 
     Args:
         sketch: the counts.
         is_point: whether fine cells first..last-1 hold one value only.
-        bench: what the bins are for.
+        records: estimated number of records, public.
+        stddev: of the noise that one count of a two-way marginal will have, public.
 
     Returns:
         Some of the sketch's edges, in fine cells, int64 [bins + 1].
 
     Example:
         >>> sketch = Sketch(np.arange(9), np.array([5, 5, 900, 5, 5, 40, 40, 0.0]), 0.0, 1.0)
-        >>> choose_bins(sketch, lambda first, last: last == first + 1, Workbench(1000, 5)).tolist()
+        >>> choose_bins(sketch, lambda first, last: last == first + 1, 1000, 5).tolist()
         [0, 2, 3, 6, 8]
     """
     edges, counts = np.array(sketch.edges), np.array(sketch.counts, float)
@@ -275,7 +267,7 @@ def choose_bins(sketch: Sketch, is_point: Callable[[int, int], bool], bench: Wor
     while True:
         if len(counts) <= MOST_BINS:
             points = np.array([is_point(a, b) for a, b in itertools.pairwise(edges.tolist())])
-            error = bench.error(counts / total, points)
+            error = binning_error(counts / total, points, records, stddev)
             if error < least:
                 least, chosen = error, edges
         if len(counts) <= FEWEST_BINS:

@@ -9,7 +9,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.discovery import Discovery, Draft, OpenTable, discover, probes
-from pgmjax.discovery.discover import Purpose, first_look
+from pgmjax.discovery.discover import first_look, stddev_of_use
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries.workload import KWay
 
@@ -37,7 +37,8 @@ def search(frame, rho="0.5", relation=ADD, draft=None, backend=None, delta="1e-6
     unit_of = {"unit": given.pop("unit_of_budget", "rho")}
     budget = pj.privacy.Budget(rho, **unit_of, delta=delta if unit_of["unit"] == "rho" else None)
     table = pj.privacy.PrivateTable(first_look(opened), relation, budget, backend)
-    return discover(table, opened, Purpose(budget.unit, budget.cap * 9)), budget
+    stddev = stddev_of_use(budget.unit, budget.cap * 9, len(opened.draft.columns))
+    return discover(table, opened, stddev), budget
 
 
 def test_every_kind_of_column_is_read_as_it_is():
