@@ -43,13 +43,11 @@ class Sketch:
     Attributes:
         edges: edges [n + 1] of the cells, as numbers of fine cells.
         counts: estimated numbers of records [n], >= 0.
-        missing: estimated number of records that have no number.
         stddev: standard deviation of the noise of one measured count.
     """
 
     edges: np.ndarray
     counts: np.ndarray
-    missing: float
     stddev: float
 
     def without_tails(self) -> Sketch:
@@ -96,7 +94,7 @@ def _by_shape(table: PrivateTable, data: Dataset, name: str, fine: FineCells, co
     recoded = data.recode(_with(data.domain, leaves), {name: codes})
     measured = table.over(recoded, table.budget).measure([marginal([name])], epsilons=[cost - share])[0]
     counts = measured.values.astype(float)
-    return Sketch(edges, np.maximum(counts[:-1], 0), max(counts[-1], 0.0), float(measured.row_stddevs()[0]))
+    return Sketch(edges, np.maximum(counts[:-1], 0), float(measured.row_stddevs()[0]))
 
 
 def _merged(name: str, fine: FineCells, edges: np.ndarray) -> tuple[Attribute, np.ndarray]:
@@ -131,7 +129,6 @@ def _by_levels(
 ) -> dict[str, Sketch]:
     roots = {name: _Node(0, cells.cells, records) for name, cells in fine.items()}
     open_nodes = {name: [root] for name, root in roots.items()}
-    missing: dict[str, list[float]] = {name: [] for name in fine}
     stddevs = dict.fromkeys(fine, 0.0)
     for level in range(max(cells.levels for cells in fine.values())):
         names = [name for name in fine if open_nodes[name] and level < fine[name].levels]
@@ -148,12 +145,8 @@ def _by_levels(
         )
         for name, answer in zip(names, answers, strict=True):
             stddevs[name] = float(answer.row_stddevs()[0])
-            missing[name].append(float(answer.values[-1]))
             open_nodes[name] = _grown(open_nodes[name], answer.values, stddevs[name], records)
-    return {
-        name: _settled(root, float(np.mean(missing[name])), stddevs[name], records)
-        for name, root in roots.items()
-    }
+    return {name: _settled(root, stddevs[name]) for name, root in roots.items()}
 
 
 def _children(nodes: Sequence[_Node], fine: FineCells) -> np.ndarray:
@@ -182,7 +175,7 @@ def _grown(nodes: Sequence[_Node], values: np.ndarray, stddev: float, records: f
     return found
 
 
-def _settled(root: _Node, missing: float, stddev: float, records: float) -> Sketch:
+def _settled(root: _Node, stddev: float) -> Sketch:
     """Make a tree's counts consistent by least squares, and return its leaves.
 
     References:
@@ -195,7 +188,7 @@ def _settled(root: _Node, missing: float, stddev: float, records: float) -> Sket
     leaves = list(_leaves(root))
     edges = np.array([leaf.first for leaf in leaves] + [leaves[-1].last])
     counts = np.maximum([leaf.estimate for leaf in leaves], 0.0)
-    return Sketch(edges, counts, max(missing, 0.0), stddev)
+    return Sketch(edges, counts, stddev)
 
 
 def _upwards(node: _Node) -> None:
@@ -257,7 +250,7 @@ def choose_bins(
         Some of the sketch's edges, in fine cells, int64 [bins + 1].
 
     Example:
-        >>> sketch = Sketch(np.arange(9), np.array([5, 5, 900, 5, 5, 40, 40, 0.0]), 0.0, 1.0)
+        >>> sketch = Sketch(np.arange(9), np.array([5, 5, 900, 5, 5, 40, 40, 0.0]), 1.0)
         >>> choose_bins(sketch, lambda first, last: last == first + 1, 1000, 5).tolist()
         [0, 2, 3, 6, 8]
     """

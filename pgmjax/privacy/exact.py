@@ -85,11 +85,9 @@ def exact(name: str, value: Any) -> Fraction:
         return _decimal(name, top)
     if isinstance(value, numbers.Rational):
         return Fraction(int(value.numerator), int(value.denominator))
-    if isinstance(value, Decimal):
-        return _decimal(name, str(value))
     if isinstance(value, float):  # np.float64 too, whose own repr is not a number
         return _decimal(name, float.__repr__(value))
-    if isinstance(value, np.floating):
+    if isinstance(value, Decimal | np.floating):
         return _decimal(name, str(value))
     raise TypeError(f"{name} must be a number, got {type(value).__name__}: give one such as 1.")
 
@@ -231,14 +229,8 @@ def as_text(value: Fraction) -> str:
     """
     if value.denominator == 1:
         return str(value.numerator)
-    twos = fives = 0
-    rest = value.denominator
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest != 1 or places > 30:
+    places = next((n for n in range(1, 31) if 10**n % value.denominator == 0), None)
+    if places is None:
         return f"{value.numerator}/{value.denominator}"
     digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
     return ("-" if value < 0 else "") + f"{digits[:-places]}.{digits[-places:]}"

@@ -78,8 +78,13 @@ class Gate(SingleProcess):
 
         Answers that a journal gave back count by the noise that they were drawn with.
         """
-        told = None if self._journal is None else self._journal.secure
-        return self._tape is None and (is_secure(self._backend) if told is None else told)
+        stored = None if self._journal is None else self._journal.secure
+        return self._tape is None and (is_secure(self._backend) if stored is None else stored)
+
+    @property
+    def _replays(self) -> bool:
+        """True if a tape plays recorded releases back, so that no noise need be drawn."""
+        return self._tape is not None and self._tape.replays
 
     def receipt(self) -> dict[str, Any] | None:
         """Return the journal's record of the run's charge; None without a journal."""
@@ -166,7 +171,6 @@ class Journal(Protocol):
     @property
     def secure(self) -> bool | None:
         """True if each answer so far was drawn with secure noise, by whatever run; None before the first."""
-        ...
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
         """Charge the whole budget of a run; called before counts are read, possibly repeatedly.
@@ -180,20 +184,15 @@ class Journal(Protocol):
         Raises:
             ValueError: the journal belongs to another run.
         """
-        ...
 
     def receipt(self) -> dict[str, Any] | None:
         """Return a record of the run's charge; None if it is not kept in a ledger."""
-        ...
 
     def choice_key(self) -> bytes | None:
         """Return the secret by which the records of a unit are chosen, the same when the run goes on."""
-        ...
 
     def holds(self, request: Mapping[str, Any]) -> bool:
         """Return whether the run's next answer is stored, for this request."""
-        ...
 
     def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
         """Return the run's next answer, int64 [n]: the stored one, or one computed and stored now."""
-        ...

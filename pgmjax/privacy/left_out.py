@@ -111,14 +111,14 @@ class CountLeftOut:
         whole = self.cost(relation, budget.cap)
         if not whole:
             return [f"  {each.kind}: exactly, at no cost, because it is public" for each in planned]
-        told = []
+        found = []
         for each, cost in zip(planned, split(whole, [1] * len(planned)), strict=True):
             _, noise, _ = each.noise(backend, budget.unit, cost, relation)
-            told.append(
+            found.append(
                 f"  {each.kind}: {budget.unit} {shortened(cost)}, noise of standard deviation "
                 f"{noise.stddev:,.4g}"
             )
-        return told
+        return found
 
     def plan(
         self, relation: Relation, unit: Unit | None, *, drops: bool, weighted: bool
@@ -162,20 +162,20 @@ class CountLeftOut:
                 else f"must be above max_records, {unit.max_records}, got {most}"
             )
             raise ValueError(f"largest_unit {why}: correct it, or leave it out.")
-        return (*_dropped(unit, drops), *_beyond(relation, unit, most))
+        return _counted(relation, unit, most, drops)
 
 
-def _dropped(unit: Unit | None, drops: bool) -> list[PlannedLeftOut]:
-    return [PlannedLeftOut(OUTSIDE, 1 if unit is None else unit.max_records)] if drops else []
-
-
-def _beyond(relation: Relation, unit: Unit | None, most: int | None) -> list[PlannedLeftOut]:
-    if unit is None:
-        return []
-    if relation is Relation.REPLACE_ONE:
-        return [PlannedLeftOut(UNITS, 0), PlannedLeftOut(BEYOND, 0)]
-    counted = [PlannedLeftOut(UNITS, 1)]
-    return counted if most is None else [*counted, PlannedLeftOut(BEYOND, most - unit.max_records, most)]
+def _counted(
+    relation: Relation, unit: Unit | None, most: int | None, drops: bool
+) -> tuple[PlannedLeftOut, ...]:
+    """Return what is counted, with how far neighbours move it; the module derives that."""
+    counted = [PlannedLeftOut(OUTSIDE, 1 if unit is None else unit.max_records)] if drops else []
+    if unit is not None and relation is Relation.REPLACE_ONE:
+        counted += [PlannedLeftOut(UNITS, 0), PlannedLeftOut(BEYOND, 0)]
+    elif unit is not None:
+        counted += [PlannedLeftOut(UNITS, 1)]
+        counted += [] if most is None else [PlannedLeftOut(BEYOND, most - unit.max_records, most)]
+    return tuple(counted)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -285,9 +285,8 @@ def _released(
     noises: Sequence[tuple[Sensitivity, DiscreteNoise, Event]],
 ) -> np.ndarray:
     """Return the numbers with their noise, all of which is drawn before the table is read."""
-    replays = table._tape is not None and table._tape.replays
     drawn = [
-        np.zeros(1, np.int64) if replays else measuring.fresh(table._backend, noise, 1)
+        np.zeros(1, np.int64) if table._replays else measuring.fresh(table._backend, noise, 1)
         for _, noise, _ in noises
     ]
     dropped, beyond = table._withheld("Reading the table", table._records().left_out)

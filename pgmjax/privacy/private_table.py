@@ -457,8 +457,7 @@ class PrivateTable(Gate):
 
     def _answer(self, planned: Sequence[PlannedMeasurement], show_progress: bool | None) -> list[np.ndarray]:
         """Draw all noise before reading the table, so that drawing time does not depend on the counts."""
-        replays = self._tape is not None and self._tape.replays
-        noise = None if replays else measuring.draw(planned, self._backend, show_progress)
+        noise = None if self._replays else measuring.draw(planned, self._backend, show_progress)
         if noise is not None:
             measuring.check_one_draw_each(planned, noise)
         tables = self._marginals([each.query.clique for each in planned])
@@ -476,7 +475,7 @@ class PrivateTable(Gate):
 
     def _chosen(self, planned: measuring.PlannedSelection) -> np.ndarray:
         tables = self._marginals(planned.score.cliques)
-        exact = self._withheld("Scoring", measuring.exact_scores, planned, tables, self._distances)
+        exact = self._withheld("Scoring", planned.score.values, self.domain, tables, self._distances)
         call = tapes.Call("selection", (planned.score,), planned.distribution, planned.sensitivity, exact)
         if planned.draws == 1:
             return self._pass(
@@ -494,12 +493,11 @@ class PrivateTable(Gate):
 
     def _scored(self, planned: measuring.PlannedScores) -> np.ndarray:
         """Draw all noise before reading the table, as `_answer` does."""
-        replays = self._tape is not None and self._tape.replays
-        noise = None if replays else measuring.draw([planned], self._backend, False)
+        noise = None if self._replays else measuring.draw([planned], self._backend, False)
         if noise is not None:
             measuring.check_one_draw_each([planned], noise)
         tables = self._marginals(planned.score.cliques)
-        exact = self._withheld("Scoring", measuring.exact_scores, planned, tables)
+        exact = self._withheld("Scoring", planned.score.values, self.domain, tables)
         noisy = exact if noise is None else measuring.noisy(exact, noise[0])
         call = tapes.Call(
             planned.distribution.noise, (planned.score,), planned.distribution, planned.sensitivity, exact

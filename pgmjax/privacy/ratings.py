@@ -119,8 +119,7 @@ class PrivateRatings(Gate):
 
         def compute() -> np.ndarray:
             low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
-            replays = self._tape is not None and self._tape.replays
-            noise = 0 if replays else measuring.fresh(self._backend, distribution, len(pairs))
+            noise = 0 if self._replays else measuring.fresh(self._backend, distribution, len(pairs))
             similarities = np.clip(self._ratings.similarities(pairs, measure), low, high)
             exact = np.rint(similarities / GRID).astype(np.int64)
             moved = Sensitivity(sensitivity, "l1", Relation.REPLACE_ONE)

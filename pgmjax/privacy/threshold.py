@@ -146,7 +146,7 @@ class ThresholdTest(SingleProcess):
         return table._pass(call, lambda: (distance + noise >= limit).astype(np.int64))
 
     def _drawn(self, distribution: DiscreteNoise) -> int:
-        return 0 if self._replays() else int(measuring.fresh(self._table._backend, distribution, 1)[0])
+        return 0 if self._table._replays else int(measuring.fresh(self._table._backend, distribution, 1)[0])
 
     def _planned(self, query: Any) -> measuring.PlannedMeasurement:
         domain, relation = self._table.domain, self._table.relation
@@ -161,6 +161,3 @@ class ThresholdTest(SingleProcess):
             )
         sensitivity = sensitivity.of_unit(self._table.max_records)
         return measuring.PlannedMeasurement(query, self._distribution.distance, sensitivity, self._event, 1)
-
-    def _replays(self) -> bool:
-        return self._table._tape is not None and self._table._tape.replays

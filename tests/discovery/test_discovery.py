@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import pgmjax as pj
-from pgmjax.discovery import Discovery, Draft, OpenTable, discover, probes
-from pgmjax.discovery.discover import first_look, stddev_of_use
+from pgmjax.discovery import Discovery, Draft, OpenTable, probes
+from pgmjax.discovery.discover import discover, first_look, stddev_of_use
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries.workload import KWay
 

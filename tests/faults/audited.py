@@ -156,10 +156,10 @@ FAULTS = (
         "counts are read before noise is drawn",
         _TABLE,
         "PrivateTable._answer",
-        old="replays = self._tape is not None and self._tape.replays",
+        old="noise = None if self._replays else measuring.draw(planned, self._backend, show_progress)",
         new=(
             "self._marginals([each.query.clique for each in planned])\n"
-            "replays = self._tape is not None and self._tape.replays"
+            "noise = None if self._replays else measuring.draw(planned, self._backend, show_progress)"
         ),
         tests=_PARTS,
     ),

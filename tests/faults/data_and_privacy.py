@@ -38,7 +38,7 @@ FAULTS = (
     Fault(
         "dropped records of a person have the noise of one record",
         "pgmjax.privacy.left_out",
-        "_dropped",
+        "_counted",
         old="1 if unit is None else unit.max_records",
         new="1",
         tests=("tests/audit/test_units.py",),
@@ -340,8 +340,8 @@ FAULTS = (
         "a resumed run answers for the first records again",
         "pgmjax.privacy.responding",
         "Reader.block",
-        old=("self._take()\nself._next += 1"),
-        new="self._next += 1",
+        old="number - self._next",
+        new="0",
         tests=("tests/privacy/test_responding.py::test_an_interrupted_run_goes_on_where_it_stopped",),
     ),
     Fault(

@@ -64,25 +64,20 @@ class Event(Protocol):
     @property
     def delta(self) -> Fraction:
         """The probability with which `epsilon` and `rho` do not hold; 0 for all but the search of keys."""
-        ...
 
     @property
     def epsilon(self) -> Fraction | None:
         """The pure epsilon; None if there is no pure guarantee."""
-        ...
 
     @property
     def rho(self) -> Fraction:
         """The zCDP parameter."""
-        ...
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return upper bounds [orders] of the Renyi divergence at orders > 1."""
-        ...
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event for the records: `kind` and its numbers as exact strings."""
-        ...
 
 
 class Record:
@@ -102,12 +97,18 @@ class Record:
 
 
 class Unpriced(Record):
-    """An event without a pure guarantee."""
+    """An event without a pure guarantee, of which only rho is known."""
+
+    rho: Fraction
 
     @property
     def epsilon(self) -> None:
         """None: no pure guarantee."""
         return None
+
+    def renyi(self, orders: np.ndarray) -> np.ndarray:
+        """Return order * rho."""
+        return times_rho(self.rho, orders)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,10 +160,6 @@ class Concentrated(Unpriced):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", exact_rho(self.rho))
-
-    def renyi(self, orders: np.ndarray) -> np.ndarray:
-        """Return order * rho."""
-        return times_rho(self.rho, orders)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -280,10 +277,6 @@ class GaussianEvent(Unpriced):
         if self.scale is not None or self.shifts is None:
             return self.scale
         return math.nextafter(ceil_sqrt(Fraction(self.squares) / (2 * self.rho)), 0.0)
-
-    def renyi(self, orders: np.ndarray) -> np.ndarray:
-        """Return order * rho."""
-        return times_rho(self.rho, orders)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -84,7 +84,7 @@ def add(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
     Args:
         connection: a `database.Connection`, in a transaction.
         kind: the table.
-        row: its columns but `id`; text, integers and bytes.
+        row: its columns but `id` and `created`, the time; text, integers and bytes.
 
     Raises:
         LedgerError: the key cannot be read.
@@ -92,6 +92,7 @@ def add(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
     if connection.key is None:
         (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
         connection.key = read_key(connection.owner.path, check)
+    row = {**row, "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")}
     names = ", ".join(row)
     marks = ", ".join("?" * len(row))
     cursor = connection.execute(f"INSERT INTO {kind} ({names}) VALUES ({marks})", tuple(row.values()))
@@ -102,11 +103,6 @@ def add(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
         (kind, identifier, previous, link(previous, kind, {"id": identifier, **row}, connection.key)),
     )
     return identifier
-
-
-def now() -> str:
-    """Return the time for the records, UTC."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
 
 
 def key_path(ledger: pathlib.Path) -> pathlib.Path:

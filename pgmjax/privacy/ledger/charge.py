@@ -23,7 +23,6 @@ from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import chain
 from pgmjax.privacy.ledger.account import Account, ChargeRecord, charges, flag, word
-from pgmjax.privacy.ledger.chain import now
 from pgmjax.privacy.ledger.database import LIMIT, LedgerFile
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
 
@@ -93,7 +92,7 @@ class Charge:
             stored = self._stored(connection, step, asked)
             if stored is None:
                 row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
-                chain.add(connection, "answer", {**row, "created": now()})
+                chain.add(connection, "answer", row)
         with self._lock:
             self._permitted = True  # the next step is the same attempt
         return payload if stored is None else stored
@@ -130,7 +129,7 @@ class Charge:
             if connection.execute(query, (self.id, step)).fetchone() is not None:
                 return False
             row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
-            chain.add(connection, "answer", {**row, "created": now()})
+            chain.add(connection, "answer", row)
         return True
 
     def stored(self, first: int = 0) -> list[tuple[int, bytes]]:
@@ -178,7 +177,7 @@ def attempt(connection: sqlite3.Connection, charge: int, key: str, most: int) ->
             "as often as its account allows: whether a try fails may tell about the table. The charge stays "
             "spent; find the cause, and use a new key."
         )
-    chain.add(connection, "attempt", {"charge": charge, "answered": answered, "created": now()})
+    chain.add(connection, "attempt", {"charge": charge, "answered": answered})
 
 
 def answers_of(connection: sqlite3.Connection, charge: int) -> int:
@@ -277,7 +276,6 @@ def _charge(
         "secure": int(secure),
         "costs": json.dumps(costs),
         "totals": json.dumps(totals),
-        "created": now(),
     }
     chain.add(connection, "charge", row)
 

@@ -34,7 +34,6 @@ from pgmjax.privacy.ledger.account import (
     label_delta_of,
     word,
 )
-from pgmjax.privacy.ledger.chain import now
 from pgmjax.privacy.ledger.charge import Charge, answers_of, reserve
 from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import LedgerError, as_ledger_error
@@ -201,7 +200,7 @@ class Ledger:
             research=research,
             max_attempts=max_attempts,
         )
-        row |= {"digest": word("digest", digest), "created": now()}
+        row["digest"] = word("digest", digest)
         if os.path.exists(digest):
             raise ValueError("digest must be that of the table, ledger.digest_of(path), and not its name.")
         defined = None
@@ -230,7 +229,7 @@ class Ledger:
                 )
             chain.add(connection, "budget", row)
             if defined is not None:
-                chain.add(connection, "definition", {**defined, "created": now()})
+                chain.add(connection, "definition", defined)
         return self.account(name)
 
     def set_domain(
@@ -287,7 +286,7 @@ class Ledger:
                     f"Account {name!r} has a domain already, and it stays: what was released rests on "
                     f"it.{hint}"
                 )
-            chain.add(connection, "definition", {**row, "created": now()})
+            chain.add(connection, "definition", row)
         return self.account(name)
 
     def set_discovered(self, name: str, charge: int, domain: Domain) -> Account:
@@ -321,7 +320,7 @@ class Ledger:
                     "answers": answers_of(connection, charge),
                     "definition": json.dumps(definition.to_dict()),
                 }
-                chain.add(connection, "discovery", {**row, "created": now()})
+                chain.add(connection, "discovery", row)
             elif (account.found_by, account.definition) != (charge, definition):
                 raise ValueError(
                     f"Charge {account.found_by} has found a domain for account {name!r} meanwhile, and it "
@@ -352,7 +351,7 @@ class Ledger:
                 )
             for other in ledger_account.accounts(connection, "digest", word("digest", digest)):
                 raise ValueError(f"This table belongs to the account {other.name!r} already.")
-            chain.add(connection, "version", {"account": name, "digest": digest, "created": now()})
+            chain.add(connection, "version", {"account": name, "digest": digest})
         return self.account(name)
 
     def note_exact(self, name: str, what: str) -> Account:
@@ -369,7 +368,7 @@ class Ledger:
             TypeError: a note that is no string.
             ValueError: no such account, or a note that is empty or longer than a line of 200 characters.
         """
-        row = {"account": name, "what": word("The note", what), "created": now()}
+        row = {"account": name, "what": word("The note", what)}
         with self._file.writing("given the note", "Nothing was noted.") as connection:
             self._account(connection, name)
             if not database.keeps_figures(connection):
@@ -547,6 +546,6 @@ def _fill(connection: database.Connection, key: bytes) -> None:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {database.FORMAT}")
-    row = {"format": database.FORMAT, "name": os.urandom(16).hex()}
-    chain.add(connection, "ledger", {**row, "key_check": chain.key_check(key), "created": now()})
+    row = {"format": database.FORMAT, "name": os.urandom(16).hex(), "key_check": chain.key_check(key)}
+    chain.add(connection, "ledger", row)
     connection.execute("COMMIT")

@@ -78,13 +78,15 @@ class Score(abc.ABC):
         """Return a public, JSON-able description for the records."""
 
     def _check(self, domain: Domain) -> None:  # noqa: B027
-        pass
+        """Refuse a domain that the score does not fit."""
 
     @abc.abstractmethod
-    def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray: ...
+    def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
+        """Return the values, integers [candidates]."""
 
     @abc.abstractmethod
-    def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int: ...
+    def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
+        """Return the largest change of any one value between neighbouring tables."""
 
     def check(self, domain: Domain) -> None:
         """Refuse a domain that the score does not fit; called before any budget is spent.

@@ -68,7 +68,7 @@ class Stack(Score):
     """The candidates of several scores one after the other, on the finest of their grids.
 
     Args:
-        scores: at least one, such as the `Errors` of every query of a workload.
+        scores: at least one, such as the `Deviations` of every query of a workload.
 
     Raises:
         TypeError: no sequence, or something in it that is no score.

@@ -38,7 +38,7 @@ from pgmjax.queries.query import Query
 
 
 @dataclasses.dataclass(frozen=True, init=False)
-class Errors(Score):
+class Deviations(Score):
     """The distance of each answer from its estimate: one candidate per row of the query.
 
     The score of row i is `weight * |exact answer i - estimate i|`, as in MWEM.
@@ -63,7 +63,7 @@ class Errors(Score):
 
     Example:
         >>> from pgmjax.queries import marginal
-        >>> score = Errors(marginal(["sex"]), [10.5, 4.0])
+        >>> score = Deviations(marginal(["sex"]), [10.5, 4.0])
         >>> score.sensitivity(Domain({"sex": 2}), Relation.REPLACE_ONE).value == 2**score.bits
         True
     """
@@ -118,12 +118,12 @@ class Distances(Score):
 
     Args:
         candidates: tuples (query, estimate), (query, estimate, weight) or (query, estimate, weight,
-            offset); weights default to 1 and offsets to 0. See `Errors` for the estimates.
+            offset); weights default to 1 and offsets to 0. See `Deviations` for the estimates.
         bits: estimates and offsets are rounded to multiples of `2**-bits`, weights to multiples of 2**-12.
 
     Raises:
         TypeError: a candidate is not such a tuple, or a number has the wrong type.
-        ValueError: as for `Errors`, or there is no candidate.
+        ValueError: as for `Deviations`, or there is no candidate.
 
     Guarantees:
         The sensitivity is the largest weight times L1 sensitivity: for unweighted marginals 1 under
