@@ -19,11 +19,12 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
+from pgmjax.data.encoding import Notation
 from pgmjax.data.relation import Relation
 from pgmjax.data.value import moment_text
 from pgmjax.discovery import probes
 from pgmjax.discovery.open_table import OpenTable, key_column
-from pgmjax.discovery.probes import FineCells, Reading
+from pgmjax.discovery.probes import FineCells
 from pgmjax.discovery.sketch import Sketch, choose_bins, sketches
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
@@ -129,7 +130,7 @@ class _Column:
     name: str
     shape: str
     share: Fraction
-    reading: Reading | None = None
+    notation: Notation | None = None
     step: float | None = None
     missing: bool = False
     fine: FineCells | None = None
@@ -248,16 +249,17 @@ class _Search:
         for name, answer in answers.items():
             _interpret(self._columns[name], answer.values.astype(float), _significant(answer))
 
-    def _ordered(self) -> list[_Column]:
-        return [column for column in self._columns.values() if column.reading is not None and not column.note]
+    def _ordered(self) -> list[tuple[_Column, Notation]]:
+        """Return the columns of numbers or dates that are not given up, and how they are written."""
+        return [(c, c.notation) for c in self._columns.values() if c.notation is not None and not c.note]
 
     def magnitudes(self) -> None:
         """Find between which bounds the numbers of each ordered column lie."""
-        columns = self._ordered()
-        attributes = [probes.magnitude_probe(c.name, c.reading) for c in columns if c.reading is not None]
-        answers = self._measure(attributes, "magnitudes", [column.name for column in columns])
+        ordered = self._ordered()
+        attributes = [probes.magnitude_probe(column.name, notation) for column, notation in ordered]
+        answers = self._measure(attributes, "magnitudes", [column.name for column, _ in ordered])
         edges = probes.magnitude_edges()
-        for column in columns:
+        for column, notation in ordered:
             answer = answers[column.name]
             counts, least = answer.values[:-1].astype(float), _significant(answer)
             there = np.flatnonzero(counts > least)
@@ -266,8 +268,8 @@ class _Search:
                 continue
             low, high = float(edges[there[0]]), float(edges[there[-1] + 1])
             column.missing = self._keeps_all or bool(answer.values[-1] > least)
-            if column.reading is not None and column.reading.time is not None:
-                first, last = _CALENDAR[column.reading.time]  # the edges of magnitudes lie beyond its ends
+            if notation.time is not None:
+                first, last = _CALENDAR[notation.time]  # the edges of magnitudes lie beyond its ends
                 low, high = min(max(low, first), last - 1), min(high, last + 1)
             if column.step is not None and max(abs(low), abs(high)) >= _LARGEST_STEPS * column.step:
                 column.step = None
@@ -279,24 +281,23 @@ class _Search:
 
     def cells(self) -> None:
         """Find where the numbers of each ordered column lie, and its bins."""
-        columns = self._ordered()
-        if not columns:
+        ordered = self._ordered()
+        if not ordered:
             return
-        fine = {column.name: column.fine for column in columns if column.fine is not None}
-        readings = {column.name: column.reading for column in columns if column.reading is not None}
-        probed = [fine[name].probe(name, readings[name]) for name in fine]
+        fine = {column.name: column.fine for column, _ in ordered if column.fine is not None}
+        probed = [fine[column.name].probe(column.name, notation) for column, notation in ordered]
         data = self._table.under(probed, like=self._look)
-        costs = {column.name: column.share * _PARTS["cells"] for column in columns}
+        costs = {column.name: column.share * _PARTS["cells"] for column, _ in ordered}
         self._sketches = sketches(self._opened, data, fine, costs, self._records, self._show)
-        for column in columns:
+        for column, notation in ordered:
             sketch, cells = self._sketches[column.name].without_tails(), fine[column.name]
             edges = choose_bins(sketch, cells.is_point, self._records, self._stddev)
             pieces = list(zip(cells.edges(sketch.edges[:-1]), sketch.counts.round().tolist(), strict=True))
-            column.attribute = _ordered_attribute(column, cells.edges(edges), pieces)
+            column.attribute = _ordered_attribute(column, notation, cells.edges(edges), pieces)
 
     def keys(self) -> None:
         """Find the labels of each column of text."""
-        columns = [c for c in self._columns.values() if c.reading is None and not c.note]
+        columns = [c for c in self._columns.values() if c.notation is None and not c.note]
         budget = self._opened.budget
         for column in columns:
             data, coder = key_column(self._table, column.name, self._look)
@@ -394,7 +395,8 @@ def _interpret(column: _Column, counts: np.ndarray, significant: float) -> None:
         if sums.get("comma", 0.0) > max(2 * significant, fractions):  # whole numbers have no comma
             best = "comma"
         grouped = counts[probes.THOUSANDS] > significant
-        column.reading = Reading(",", ".") if best == "comma" else Reading(".", "," if grouped else "")
+        decimal, thousands = (",", ".") if best == "comma" else (".", "," if grouped else "")
+        column.notation = Notation(decimal=decimal, thousands=thousands)
         column.step = _step(counts, best, significant)
         return
     form = best
@@ -402,7 +404,7 @@ def _interpret(column: _Column, counts: np.ndarray, significant: float) -> None:
         first, second = counts[probes.DAY_FIRST], counts[probes.MONTH_FIRST]
         form = "day/month/year" if first >= second else "month/day/year"
     time = "second" if best == "iso" and counts[probes.TIME] > significant else "day"
-    column.reading, column.step = Reading(time=time, form=form), 1
+    column.notation, column.step = Notation(time=time, format=probes.FORMATS[form]), 1
 
 
 def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
@@ -430,29 +432,29 @@ def _within_calendar(
     return inside, list(shares.items())
 
 
-def _ordered_attribute(column: _Column, edges: list[float], pieces: list[tuple[float, float]]) -> Attribute:
-    reading = column.reading
-    assert reading is not None
+def _ordered_attribute(
+    column: _Column, notation: Notation, edges: list[float], pieces: list[tuple[float, float]]
+) -> Attribute:
     spec: dict[str, Any] = {"clip": True}
-    if reading.time is not None:
-        edges, pieces = _within_calendar(edges, pieces, *_CALENDAR[reading.time])
+    if notation.time is not None:
+        edges, pieces = _within_calendar(edges, pieces, *_CALENDAR[notation.time])
     if sum(share for _, share in pieces) > 0:
         spec["within"] = pieces
     if column.missing:
         spec["missing"] = [text for text in probes.MISSING_TEXTS if text]
-    if reading.time is not None:
-        spec["dates"] = [moment_text(edge, reading.time) for edge in edges]
-        if reading.notation.format:
-            spec["format"] = reading.notation.format
+    if notation.time is not None:
+        spec["dates"] = [moment_text(edge, notation.time) for edge in edges]
+        if notation.format:
+            spec["format"] = notation.format
         column.note = f"dates, {len(edges) - 1} cells"
     else:
         spec["bins"] = edges
         if column.step is not None:
             spec["grid"] = column.step
-        if reading.decimal != ".":
-            spec["decimal"] = reading.decimal
-        if reading.thousands:
-            spec["thousands"] = reading.thousands
+        if notation.decimal != ".":
+            spec["decimal"] = notation.decimal
+        if notation.thousands:
+            spec["thousands"] = notation.thousands
         on = "real numbers" if column.step is None else f"numbers on a grid of {column.step:g}"
         column.note = f"{on}, {len(edges) - 1} bins"
     return Attribute.from_spec(column.name, spec)

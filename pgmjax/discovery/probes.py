@@ -8,7 +8,6 @@ from __future__ import annotations
 import abc
 import contextlib
 import datetime
-import functools
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -112,10 +111,6 @@ class TotalCoder(Coder):
     def __init__(self, size: int, null: int):
         super().__init__(size)
         self._null = null
-
-    def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
-        """Return the codes [values] of values encoded one by one."""
-        return np.fromiter(map(self.raw_code, values), dtype=np.int64)
 
     def finish(self, raw: np.ndarray) -> Encoded:
         """Turn raw codes [rows] into codes; null has the code of missing values."""
@@ -284,54 +279,36 @@ def _kinds_of_times(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnat(values), MISSING, kinds)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """The form of the values of an ordered column, by which they are read as numbers.
+def number_in(notation: Notation, value: Any) -> float:
+    """Return a value that is no number as one, as it is written in a notation; NaN if it is none.
 
-    Attributes:
-        decimal: the decimal separator of numbers in text.
-        thousands: the separator of groups of three digits in text; "" for none.
-        time: "day" or "second" if the values are dates, counted in these since 1970-01-01; None for numbers.
-        form: the form of dates in text, one of `FORMATS`.
+    Example:
+        >>> german = Notation(decimal=",", thousands=".")
+        >>> number_in(german, "1.234,5"), number_in(Notation(time="day"), "1970-01-03")
+        (1234.5, 2.0)
     """
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return notation.moment(value) if notation.time is not None else math.nan
+    found = None if isinstance(value, bool) else notation.number(str(value).strip())
+    return math.nan if found is None else as_float(found)
 
-    decimal: str = "."
-    thousands: str = ""
-    time: str | None = None
-    form: str = "iso"
 
-    def number(self, value: Any) -> float:
-        """Return a value that is no number as one; NaN if it is none.
+def number_probe(
+    name: str, notation: Notation, size: int, place: Callable[[np.ndarray], np.ndarray]
+) -> Probe:
+    """Return an attribute of numbers coded by `place`; the last of `size` codes is that of all others."""
 
-        Example:
-            >>> german = Reading(decimal=",", thousands=".")
-            >>> german.number("1.234,5"), Reading(time="day").number("1970-01-03")
-            (1234.5, 2.0)
-        """
-        if isinstance(value, (datetime.date, np.datetime64)):
-            return self.notation.moment(value) if self.time is not None else math.nan
-        found = None if isinstance(value, bool) else self.notation.number(str(value).strip())
-        return math.nan if found is None else as_float(found)
+    def placed(values: np.ndarray) -> np.ndarray:
+        other = np.isnan(values)
+        return np.where(other, size - 1, place(np.where(other, 0.0, values))).astype(np.int64)
 
-    @functools.cached_property
-    def notation(self) -> Notation:
-        """The same for an attribute."""
-        return Notation(1 if self.time else None, self.time, FORMATS[self.form], self.decimal, self.thousands)
+    def of_times(values: np.ndarray) -> np.ndarray:
+        return placed(notation.moments(values) if notation.time else np.full(len(values), np.nan))
 
-    def coder(self, size: int, place: Callable[[np.ndarray], np.ndarray]) -> ProbeCoder:
-        """Return an encoder of numbers by `place`; the last of `size` codes is that of all other values."""
+    def one(value: Any) -> int:
+        return int(placed(np.array([number_in(notation, value)]))[0])
 
-        def placed(values: np.ndarray) -> np.ndarray:
-            other = np.isnan(values)
-            return np.where(other, size - 1, place(np.where(other, 0.0, values))).astype(np.int64)
-
-        def of_times(values: np.ndarray) -> np.ndarray:
-            return placed(self.notation.moments(values) if self.time else np.full(len(values), np.nan))
-
-        def one(value: Any) -> int:
-            return int(placed(np.array([self.number(value)]))[0])
-
-        return ProbeCoder(size, one, placed, size - 1, of_times)
+    return Probe(name, size, rule=ProbeCoder(size, one, placed, size - 1, of_times))
 
 
 def _is_date(text: str, form: str | None) -> bool:
@@ -342,10 +319,9 @@ def _is_date(text: str, form: str | None) -> bool:
     return False
 
 
-def magnitude_probe(name: str, reading: Reading) -> Probe:
+def magnitude_probe(name: str, notation: Notation) -> Probe:
     """Return an attribute whose codes are the sign and the power of 2 of numbers; the last, no number."""
-    size = MAGNITUDES + 1
-    return Probe(name, size, rule=reading.coder(size, _magnitudes))
+    return number_probe(name, notation, MAGNITUDES + 1, _magnitudes)
 
 
 def _magnitudes(values: np.ndarray) -> np.ndarray:
@@ -423,6 +399,6 @@ class FineCells:
         """Return whether the cells first..last-1 hold one value only."""
         return self.step is not None and (last - first) * self.width == 1
 
-    def probe(self, name: str, reading: Reading) -> Probe:
+    def probe(self, name: str, notation: Notation) -> Probe:
         """Return an attribute of these cells; its last code is that of values that are no numbers."""
-        return Probe(name, self.cells + 1, rule=reading.coder(self.cells + 1, self.place))
+        return number_probe(name, notation, self.cells + 1, self.place)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import pgmjax as pj
+from pgmjax.data import encoding
 from pgmjax.discovery import Discovery, Draft, OpenTable, probes
 from pgmjax.discovery.discover import discover, first_look, stddev_of_use
 from pgmjax.privacy.tape import Tape
@@ -221,7 +222,7 @@ def test_kinds_of_texts(text, kind):
 
 def test_magnitudes_by_logarithms():
     values = RNG.normal(0, 1, 500) * 10.0 ** RNG.integers(-4, 17, 500)
-    codes = probes.magnitude_probe("x", probes.Reading()).coder.raw_codes(values.tolist())
+    codes = probes.magnitude_probe("x", encoding.Notation()).coder.raw_codes(values.tolist())
     edges = probes.magnitude_edges()
     assert ((edges[codes] <= values) & (values <= edges[codes + 1]))[np.abs(values) >= 2.0**-20].all()
     inside = np.abs(values) >= 2.0**-19
