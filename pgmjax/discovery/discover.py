@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.checks import Error
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
@@ -37,10 +38,10 @@ from pgmjax.privacy.partition import find_keys
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import marginal
 
-_PARTS = {"kinds": Fraction(1, 8), "magnitudes": Fraction(2, 8), "cells": Fraction(5, 8)}
+_STEP_SHARES = {"kinds": Fraction(1, 8), "magnitudes": Fraction(2, 8), "cells": Fraction(5, 8)}
 """The parts of a column's share that its steps cost; what text leaves over goes to its keys."""
-_FALSE = 1e-6  # probability that any empty cell of a histogram is taken for one with records
-_RARE = 0.01
+_FALSE_ALARM = 1e-6  # probability that any empty cell of a histogram is taken for one with records
+_RARE_SHARE = 0.01
 MOST_LABELS = 512
 _LARGEST_STEPS = 2.0**50
 _CALENDAR = {"day": (-719_162, 2_932_896), "second": (-719_162 * 86_400, 2_932_896 * 86_400)}
@@ -81,8 +82,7 @@ class Discovery:
             said = (
                 "discover, the share of the budget that finds the open columns," if name == "share" else name
             )
-            value = exact_share(said, getattr(self, name), "0.1")
-            object.__setattr__(self, name, value)
+            checks.set_fields(self, **{name: exact_share(said, getattr(self, name), "0.1")})
 
     def to_dict(self) -> dict[str, str]:
         """Return the shares as exact strings."""
@@ -231,7 +231,7 @@ class _Search:
             return {}
         data = self._table.under(attributes, like=self._look)
         sibling = self._opened.over(data, self._opened.budget)
-        costs = [self._columns[name].share * _PARTS[part] for name in names]
+        costs = [self._columns[name].share * _STEP_SHARES[part] for name in names]
         given: dict[str, Any] = {f"{self._opened.budget.unit}s": costs, "show_progress": self._show}
         answers = sibling.measure([marginal([name]) for name in names], **given)
         return dict(zip(names, answers, strict=True))
@@ -287,7 +287,7 @@ class _Search:
         fine = {column.name: column.fine for column, _ in ordered if column.fine is not None}
         probed = [fine[column.name].probe(column.name, notation) for column, notation in ordered]
         data = self._table.under(probed, like=self._look)
-        costs = {column.name: column.share * _PARTS["cells"] for column, _ in ordered}
+        costs = {column.name: column.share * _STEP_SHARES["cells"] for column, _ in ordered}
         self._sketches = sketches(self._opened, data, fine, costs, self._records, self._show)
         for column, notation in ordered:
             sketch, cells = self._sketches[column.name].without_tails(), fine[column.name]
@@ -302,7 +302,7 @@ class _Search:
         for column in columns:
             data, coder = key_column(self._table, column.name, self._look)
             sibling = self._opened.over(data, budget)
-            rest = column.share * (1 - _PARTS["kinds"])
+            rest = column.share * (1 - _STEP_SHARES["kinds"])
             risk = budget.delta / len(columns)
             keys, missing, other, least = find_keys(sibling, column.name, coder, rho=rest, delta=risk)
             self._label(column, keys, missing, other, least)
@@ -369,7 +369,7 @@ _NO_DELTA = (
 def _significant(answer: LinearMeasurement) -> float:
     """Return the count that noise alone exceeds in no cell, but for a probability of 1 in a million."""
     assert isinstance(answer.distribution, DiscreteNoise)
-    return float(answer.distribution.radius(_FALSE / answer.values.size))
+    return float(answer.distribution.radius(_FALSE_ALARM / answer.values.size))
 
 
 def _interpret(column: _Column, counts: np.ndarray, significant: float) -> None:
@@ -415,7 +415,7 @@ def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
     total = max(float(by_decimals.sum()), 1.0)
     for decimals in range(number - 1):
         beyond = float(by_decimals[decimals + 1 :].sum())
-        if beyond <= max(2 * significant, _RARE * total):  # a sum of several noisy counts
+        if beyond <= max(2 * significant, _RARE_SHARE * total):  # a sum of several noisy counts
             return [1, 0.1, 0.01, 0.001][decimals]
     return None
 

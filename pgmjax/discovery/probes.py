@@ -69,8 +69,8 @@ FORMATS = {
 """The forms in which dates are found in text, by name; None is ISO 8601."""
 
 _LONGEST_KEY = 200
-_LEAST, _MOST = -20, 62  # powers of 2 between which magnitudes are told apart
-MAGNITUDES = 2 * (_MOST - _LEAST) + 1
+_LEAST_POWER, _MOST_POWER = -20, 62  # powers of 2 between which magnitudes are told apart
+MAGNITUDES = 2 * (_MOST_POWER - _LEAST_POWER) + 1
 """Cells of a magnitude: negative ones from the largest, zero, positive ones; missing ones come after them."""
 
 _DOT = re.compile(
@@ -325,17 +325,19 @@ def magnitude_probe(name: str, notation: Notation) -> Probe:
 
 
 def _magnitudes(values: np.ndarray) -> np.ndarray:
-    size = np.minimum(np.abs(values), 2.0**_MOST)
-    zero = size < 2.0**_LEAST
+    size = np.minimum(np.abs(values), 2.0**_MOST_POWER)
+    zero = size < 2.0**_LEAST_POWER
     # frexp is exact, and its exponent is one above the power
-    power = np.clip(np.frexp(np.where(zero, 1.0, size))[1] - 1, _LEAST, _MOST - 1) - _LEAST + 1
-    middle = _MOST - _LEAST
+    power = (
+        np.clip(np.frexp(np.where(zero, 1.0, size))[1] - 1, _LEAST_POWER, _MOST_POWER - 1) - _LEAST_POWER + 1
+    )
+    middle = _MOST_POWER - _LEAST_POWER
     return middle + np.where(zero, 0, np.where(values < 0, -power, power))
 
 
 def magnitude_edges() -> np.ndarray:
     """Return the edges of the cells of magnitudes, float64 [MAGNITUDES + 1]; zero has a cell of no width."""
-    powers = 2.0 ** np.arange(_LEAST, _MOST + 1)
+    powers = 2.0 ** np.arange(_LEAST_POWER, _MOST_POWER + 1)
     powers[0] = 0.0  # what is nearer to zero is as good as zero
     return np.concatenate([-powers[::-1], powers])
 

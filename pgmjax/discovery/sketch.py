@@ -26,11 +26,11 @@ from pgmjax.queries import marginal
 
 FINEST = 256
 """A sketch has about this many cells at most."""
-_TAIL = 1.0  # standard deviations of noise that the records of a tail must exceed together
-_SIGNIFICANT = 4.0  # standard deviations of noise from which a node is divided
+_TAIL_STDDEVS = 1.0  # standard deviations of noise that the records of a tail must exceed together
+_SPLIT_STDDEVS = 4.0  # standard deviations of noise from which a node is divided
 _BRANCHES = 4
 _SHAPE_SHARE = Fraction(1, 2)  # of a column's epsilon for the shape of a tree; the rest is for the counts
-_WITHIN = 1.0
+_WITHIN_BIN_ERROR = 1.0
 """The error within a bin, as a share of its mass squared; calibrated by bench/discovery.py."""
 MOST_BINS = 64
 FEWEST_BINS = 4
@@ -52,7 +52,7 @@ class Sketch:
 
     def without_tails(self) -> Sketch:
         """Return the sketch without the cells at both ends that hold no more records than noise would."""
-        most = _TAIL * self.stddev
+        most = _TAIL_STDDEVS * self.stddev
         kept = (np.cumsum(self.counts) > most) & (np.cumsum(self.counts[::-1])[::-1] > most)
         if not kept.any():
             return self
@@ -162,7 +162,7 @@ def _children(nodes: Sequence[_Node], fine: FineCells) -> np.ndarray:
 
 def _grown(nodes: Sequence[_Node], values: np.ndarray, stddev: float, records: float) -> list[_Node]:
     """Give the nodes their measured children; return those to be divided next."""
-    least = max(records / FINEST, _SIGNIFICANT * stddev)
+    least = max(records / FINEST, _SPLIT_STDDEVS * stddev)
     found = []
     for number, node in enumerate(nodes):
         width = (node.last - node.first) // _BRANCHES
@@ -231,7 +231,7 @@ def binning_error(masses: np.ndarray, points: np.ndarray, records: float, stddev
     Returns:
         What is lost within bins, which have no shape of their own, and the noise of n^2 counts.
     """
-    within = 2 * _WITHIN * float((masses[~points] ** 2).sum())
+    within = 2 * _WITHIN_BIN_ERROR * float((masses[~points] ** 2).sum())
     return within + len(masses) ** 2 * stddev * math.sqrt(2 / math.pi) / max(records, 1.0)
 
 

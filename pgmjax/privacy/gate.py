@@ -98,20 +98,22 @@ class Gate(SingleProcess):
             request: what is asked for, if one answer says it all: if it is kept, the table is not read.
         """
         self._check_process()
+        # asked first and charged last: what a table or a journal refuses leaves the run's budget as it is
         self._budget.require(events)
-        self._look_first(request)
+        self._check_before_charge(request)
         if self._journal is not None:
             secure = is_secure(self._backend) and self._tape is None
             self._journal.begin(self._run, self._budget.whole, self._relation, secure)
         self._budget.charge(events)
 
-    def _look_first(self, request: Mapping[str, Any] | None) -> None:
+    def _check_before_charge(self, request: Mapping[str, Any] | None) -> None:
         """Refuse, before anything is charged, what may be refused at no cost; see `_charge`."""
 
-    def _kept(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
+    def _journaled(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return the journal's answer to the next request, or one that is computed, and stored, now."""
         return compute() if self._journal is None else self._journal.answer(request, compute)
 
-    def _is_kept(self, request: Mapping[str, Any]) -> bool:
+    def _is_journaled(self, request: Mapping[str, Any]) -> bool:
         """Return whether the journal has the answer to the next request."""
         return self._journal is not None and self._journal.holds(request)
 
@@ -130,7 +132,7 @@ class Gate(SingleProcess):
             "may show private values; data.validate() is a safe place for the table's holder to look."
         )
 
-    def _pass(self, call: tapes.Call, release: Callable[[], np.ndarray]) -> np.ndarray:
+    def _through_tape(self, call: tapes.Call, release: Callable[[], np.ndarray]) -> np.ndarray:
         return release() if self._tape is None else self._tape.passage(call, release)
 
 

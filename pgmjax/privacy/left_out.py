@@ -44,7 +44,7 @@ from pgmjax.privacy.exact import as_text, exact_share, shortened, split
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 
-_LEVEL = 0.95
+_COVERAGE = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +75,7 @@ class CountLeftOut:
     largest_unit: int | None = None
 
     def __post_init__(self) -> None:
-        share = exact_share("count_left_out", self.share)
-        object.__setattr__(self, "share", share)
+        checks.set_fields(self, share=exact_share("count_left_out", self.share))
         if self.largest_unit is not None:
             checks.set_integers(self, "largest_unit", low=2)
 
@@ -134,16 +133,16 @@ class CountLeftOut:
         Raises:
             ValueError: nothing can be left out, records have weights, or `largest_unit` does not fit.
         """
-        said = "leave count_left_out out. Nothing was spent."
+        remedy = "leave count_left_out out. Nothing was spent."
         if weighted:
             raise ValueError(
                 "The records have weights, so that what is left out is a weight, which no number of records "
-                f"tells: {said}"
+                f"tells: {remedy}"
             )
         if unit is None and not drops:
             raise ValueError(
                 "Nothing is left out of this table: no unit of privacy bounds its records and none are "
-                f"dropped by rows_outside, so all of them count: {said}"
+                f"dropped by rows_outside, so all of them count: {remedy}"
             )
         if drops and relation is Relation.REPLACE_ONE:
             raise ValueError(
@@ -256,13 +255,13 @@ def count_left_out(table: PrivateTable, settings: CountLeftOut, cost: Fraction) 
     ]
     request = {"left_out": asked}
     table._charge([event for _, _, event in noises], request)
-    released = table._kept(request, lambda: _released(table, planned, noises))
+    released = table._journaled(request, lambda: _released(table, planned, noises))
     return tuple(
         LeftOutCount(
             each.kind,
             int(value),
             float(noise.stddev),
-            int(noise.half_width(_LEVEL)),
+            int(noise.half_width(_COVERAGE)),
             noise.noise,
             {unit: as_text(part)},
             each.largest_unit,
@@ -276,7 +275,7 @@ def _public(table: PrivateTable, planned: PlannedLeftOut) -> int:
     exact = np.array([planned.exact(*table._records().left_out())], dtype=np.int64)
     unmoved = Sensitivity(planned.moved, "l1", table.relation)
     call = tapes.Call("public count", (planned,), None, unmoved, exact)
-    return int(table._pass(call, lambda: exact)[0])
+    return int(table._through_tape(call, lambda: exact)[0])
 
 
 def _released(
@@ -295,5 +294,5 @@ def _released(
         exact = np.array([each.exact(dropped, beyond)], dtype=np.int64)
         call = tapes.Call(noise.noise, (each,), noise, sensitivity, exact)
         noisy = measuring.noisy(exact, draw)
-        found.append(table._pass(call, lambda noisy=noisy: noisy))  # type: ignore[misc]
+        found.append(table._through_tape(call, lambda noisy=noisy: noisy))  # type: ignore[misc]
     return np.concatenate(found)

@@ -23,11 +23,11 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import marginal
 
-_PATHS = 3
+_PATH_LOSS = 3
 """The privacy loss of one record's path through the tree, in units of 1 / scale, if counts halve."""
 _MARGIN = 1
 """Added to a threshold, as a wide Gaussian's tail is that of the continuous one up to half a count."""
-_BUCKETS = 4096
+_TAPE_BUCKETS = 4096
 
 OTHER, MISSING = 0, 1
 """Codes of a column of keys: what can be no key, and no value."""
@@ -89,7 +89,7 @@ def find_cells(
     query = marginal([name])
     moved = Sensitivity.of(query, domain, table.relation, "l1", table._weight_bound())
     moved = moved.of_unit(table.max_records)
-    distribution = table._backend.laplace(_PATHS * moved.value, cost)
+    distribution = table._backend.laplace(_PATH_LOSS * moved.value, cost)
     asked = {"attribute": name, "cells": size, "scale": distribution.scale, "least": least, "most": most}
     request = {"tree": asked}
     table._charge([TreeEvent(cost)], request)
@@ -97,9 +97,9 @@ def find_cells(
     def released() -> np.ndarray:
         exact = table._marginals([query.clique])[query.clique]
         call = tape.Call("tree", (query, size, least, most), distribution, moved, exact)
-        return table._pass(call, lambda: _split(table, exact[:size], distribution, least, most))
+        return table._through_tape(call, lambda: _split(table, exact[:size], distribution, least, most))
 
-    return table._kept(request, released)
+    return table._journaled(request, released)
 
 
 def _split(
@@ -192,9 +192,9 @@ def find_keys(
         keys = [key for key, count in zip(coder.keys, exact[FIRST:], strict=False) if count]
         exact = np.append(exact[:FIRST], exact[FIRST:][exact[FIRST:] > 0])
         call = tape.Call("keys", (name, least), distribution, moved, _folded(exact, keys, table))
-        return table._pass(call, lambda: _packed(table, exact, keys, distribution, least))
+        return table._through_tape(call, lambda: _packed(table, exact, keys, distribution, least))
 
-    return unpacked(table._kept(request, released), least)
+    return unpacked(table._journaled(request, released), least)
 
 
 def key_threshold(distribution: DiscreteGaussian, records: int, delta: Fraction) -> int:
@@ -224,7 +224,7 @@ def _folded(exact: np.ndarray, keys: list[str], table: PrivateTable) -> np.ndarr
     """Return counts for a tape: keys by digest, in a vector whose length says nothing of them."""
     if table._tape is None:
         return exact
-    folded = np.zeros(FIRST + _BUCKETS, dtype=np.int64)
+    folded = np.zeros(FIRST + _TAPE_BUCKETS, dtype=np.int64)
     folded[:FIRST] = exact[:FIRST]
     for key, count in zip(keys, exact[FIRST:], strict=True):
         folded[place_on_tape(key)] += count
@@ -234,7 +234,7 @@ def _folded(exact: np.ndarray, keys: list[str], table: PrivateTable) -> np.ndarr
 def place_on_tape(key: str) -> int:
     """Return where in the exact numbers of a tape's call the count of a key is, with those of few others."""
     digest = hashlib.sha256(key.encode(errors="surrogatepass")).digest()
-    return FIRST + int.from_bytes(digest[:8], "big") % _BUCKETS
+    return FIRST + int.from_bytes(digest[:8], "big") % _TAPE_BUCKETS
 
 
 def _packed(

@@ -39,7 +39,7 @@ from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
 
-_KEPT_BYTES = 2**28  # of exact tables that are kept between two questions
+_CACHE_BYTES = 2**28  # of exact tables that are kept between two questions
 
 
 class PrivateTable(Gate):
@@ -218,7 +218,7 @@ class PrivateTable(Gate):
         check_memory(self.domain, cliques)
         request = {"measure": [each.describe() for each in planned]}
         self._charge([each.event for each in planned], request)
-        released = self._kept(request, lambda: np.concatenate(self._answer(planned, show_progress)))
+        released = self._journaled(request, lambda: np.concatenate(self._answer(planned, show_progress)))
         parts = np.split(released, np.cumsum([each.rows for each in planned])[:-1])
         inputs = (self._input({unit: as_text(sum(costs, Fraction(0)))}, released),)
         return tuple(
@@ -292,7 +292,7 @@ class PrivateTable(Gate):
         check_memory(self.domain, list(score.cliques))
         request = {"select": planned.describe()}
         self._charge([planned.event] * planned.draws, request)
-        return self._kept(request, lambda: self._chosen(planned))
+        return self._journaled(request, lambda: self._chosen(planned))
 
     def measure_scores(self, score: Score, *, epsilon: Any = None, rho: Any = None) -> np.ndarray:
         """Publish the score of every candidate with noise.
@@ -332,7 +332,9 @@ class PrivateTable(Gate):
         check_memory(self.domain, list(score.cliques))
         request = {"scores": planned.describe()}
         self._charge([planned.event], request)
-        return np.ldexp(self._kept(request, lambda: self._scored(planned)).astype(np.float64), -score.bits)
+        return np.ldexp(
+            self._journaled(request, lambda: self._scored(planned)).astype(np.float64), -score.bits
+        )
 
     def respond(
         self,
@@ -407,7 +409,7 @@ class PrivateTable(Gate):
             )
         exact = np.array([self._records().count()], dtype=np.int64)
         unmoved = Sensitivity(0, "l1", self._relation)
-        return int(self._pass(tapes.Call("public count", (), None, unmoved, exact), lambda: exact)[0])
+        return int(self._through_tape(tapes.Call("public count", (), None, unmoved, exact), lambda: exact)[0])
 
     def public_total(self) -> int | None:
         """Return the number of records if it is public, otherwise None."""
@@ -418,8 +420,8 @@ class PrivateTable(Gate):
         """Return the secret by which records of a unit are chosen: the journal's, or a fresh one."""
         if self._backend.seed is not None:
             return repeatable_choice(self._backend.seed)
-        kept = None if self._journal is None else self._journal.choice_key()
-        return os.urandom(32) if kept is None else kept
+        secret = None if self._journal is None else self._journal.choice_key()
+        return os.urandom(32) if secret is None else secret
 
     def _input(self, cost: Mapping[str, str], released: np.ndarray) -> Input:
         """Return what is to be said of released answers wherever they go."""
@@ -447,12 +449,12 @@ class PrivateTable(Gate):
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None
 
-    def _look_first(self, request: Mapping[str, Any] | None) -> None:
+    def _check_before_charge(self, request: Mapping[str, Any] | None) -> None:
         """Look whether the table is valid, unless the journal keeps the answer or the table is registered.
 
         A table that is not valid costs nothing if nobody has registered it: then whoever asks holds it.
         """
-        if not self._data.registered and (request is None or not self._is_kept(request)):
+        if not self._data.registered and (request is None or not self._is_journaled(request)):
             self._records()
 
     def _answer(self, planned: Sequence[PlannedMeasurement], show_progress: bool | None) -> list[np.ndarray]:
@@ -470,7 +472,7 @@ class PrivateTable(Gate):
             call = tapes.Call(
                 each.distribution.noise, (each.query,), each.distribution, each.sensitivity, exact
             )
-            released.append(self._pass(call, functools.partial(np.asarray, noisy)))
+            released.append(self._through_tape(call, functools.partial(np.asarray, noisy)))
         return released
 
     def _chosen(self, planned: measuring.PlannedSelection) -> np.ndarray:
@@ -478,7 +480,7 @@ class PrivateTable(Gate):
         exact = self._withheld("Scoring", planned.score.values, self.domain, tables, self._distances)
         call = tapes.Call("selection", (planned.score,), planned.distribution, planned.sensitivity, exact)
         if planned.draws == 1:
-            return self._pass(
+            return self._through_tape(
                 call, lambda: np.array([self._backend.choose(planned.distribution, exact)], dtype=np.int64)
             )
         drawn = functools.cache(
@@ -488,7 +490,7 @@ class PrivateTable(Gate):
             return drawn()
         # a passage each, so that whoever adds up what calls cost counts every draw
         return np.concatenate(
-            [self._pass(call, lambda i=i: drawn()[i : i + 1]) for i in range(planned.draws)]  # type: ignore[misc]
+            [self._through_tape(call, lambda i=i: drawn()[i : i + 1]) for i in range(planned.draws)]  # type: ignore[misc]
         )
 
     def _scored(self, planned: measuring.PlannedScores) -> np.ndarray:
@@ -502,7 +504,7 @@ class PrivateTable(Gate):
         call = tapes.Call(
             planned.distribution.noise, (planned.score,), planned.distribution, planned.sensitivity, exact
         )
-        return self._pass(call, functools.partial(np.asarray, noisy))
+        return self._through_tape(call, functools.partial(np.asarray, noisy))
 
     def _marginals(self, cliques: Sequence[Clique]) -> dict[Clique, np.ndarray]:
         """Return exact tables. Those of records in memory are kept, as mechanisms ask for the same again.
@@ -511,11 +513,11 @@ class PrivateTable(Gate):
         """
         wanted = list(dict.fromkeys(cliques))
         records = self._records()
-        kept = self._counted[1] if self._counted[0] is records and records.in_memory else {}
-        missing = [clique for clique in wanted if clique not in kept]
+        cached = self._counted[1] if self._counted[0] is records and records.in_memory else {}
+        missing = [clique for clique in wanted if clique not in cached]
         found = self._withheld("Reading the table", records.marginals, missing)
-        counted = kept | dict(zip(missing, found, strict=True))
-        if sum(table.nbytes for table in counted.values()) <= _KEPT_BYTES:
+        counted = cached | dict(zip(missing, found, strict=True))
+        if sum(table.nbytes for table in counted.values()) <= _CACHE_BYTES:
             self._counted = records, counted
         return {clique: counted[clique].copy() for clique in wanted}
 

@@ -125,9 +125,9 @@ class PrivateRatings(Gate):
             moved = Sensitivity(sensitivity, "l1", Relation.REPLACE_ONE)
             public = (measure, self._protect, pairs.tobytes())
             call = tapes.Call(distribution.noise, public, distribution, moved, exact)
-            return self._pass(call, lambda: exact + noise)
+            return self._through_tape(call, lambda: exact + noise)
 
-        values = self._kept(asked, compute)
+        values = self._journaled(asked, compute)
         return NoisySimilarities(pairs, measure, values, sensitivity, distribution)
 
     def noise(self, pairs: np.ndarray, measure: str, *, epsilon: Any) -> tuple[int, DiscreteNoise]:

@@ -271,7 +271,7 @@ class Responses(SingleProcess):
         """
         self._begin()
         request = {**self._request(0, self.rows), "counted": asked}
-        return self._gate._kept(request, lambda: count(self._blocks(self._answered)))
+        return self._gate._journaled(request, lambda: count(self._blocks(self._answered)))
 
     def _begin(self) -> None:
         self._check_process()
@@ -299,7 +299,7 @@ class Responses(SingleProcess):
         if self._gate._journal is None:
             return self._answered(reader, number, count)
         request = self._request(number, count)
-        words = self._gate._kept(request, lambda: pack(self._answered(reader, number, count)))
+        words = self._gate._journaled(request, lambda: pack(self._answered(reader, number, count)))
         return unpack(words, self.planned, count)
 
     def _answered(self, reader: Reader, number: int, count: int) -> Block:
@@ -323,7 +323,7 @@ class Responses(SingleProcess):
             planned.sensitivity,
             codes.astype(np.int64),
         )
-        answers = self._gate._pass(
+        answers = self._gate._through_tape(
             call, lambda: planned.respond(self._gate._backend, codes).astype(np.int64).reshape(-1)
         )
         if planned.bits:

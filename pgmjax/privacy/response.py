@@ -61,8 +61,7 @@ class KaryResponse:
                 f"lie must be below (size - 1) / size, so that the truth is the likeliest of {size} "
                 f"categories, got {lie!r}."
             )
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "lie", lie)
+        checks.set_fields(self, size=size, lie=lie)
 
     @property
     def truth(self) -> Fraction:
@@ -197,8 +196,8 @@ class UnaryResponse:
     name: ClassVar[str] = "unary-response"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", checks.integer("size", self.size, low=2, high=LARGEST_UNARY_SIZE))
-        object.__setattr__(self, "lie", checks.number("lie", self.lie, above=0, below=0.5))
+        size = checks.integer("size", self.size, low=2, high=LARGEST_UNARY_SIZE)
+        checks.set_fields(self, size=size, lie=checks.number("lie", self.lie, above=0, below=0.5))
         checks.kind(self.symmetric, bool, "symmetric must be True or False")
 
     @property

@@ -63,11 +63,9 @@ class Sensitivity:
     relation: Relation
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", checks.integer("a sensitivity", self.value, low=0))
-        object.__setattr__(
-            self, "norm", checks.choice("the norm of a sensitivity", self.norm, (*NORMS, RECORDS))
-        )
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        norm = checks.choice("the norm of a sensitivity", self.norm, (*NORMS, RECORDS))
+        value = checks.integer("a sensitivity", self.value, low=0)
+        checks.set_fields(self, value=value, norm=norm, relation=Relation.parse(self.relation))
 
     @classmethod
     def of(

@@ -277,8 +277,8 @@ FAULTS = (
     Fault(
         "a table that is not valid is charged for",
         "pgmjax.privacy.private_table",
-        "PrivateTable._look_first",
-        old="not self._data.registered and (request is None or not self._is_kept(request))",
+        "PrivateTable._check_before_charge",
+        old="not self._data.registered and (request is None or not self._is_journaled(request))",
         new="False",
         tests=(
             "tests/privacy/test_private_table.py::test_a_spend_comes_before_the_counts_and_noise_before_both",
@@ -478,7 +478,10 @@ FAULTS = (
         "a domain on which answers rest is replaced",
         "pgmjax.privacy.ledger.ledger",
         "Ledger.set_domain",
-        old="defined and ledger_account.rests_on_definition(connection, name) and (not completes(kept, row))",
+        old=(
+            "defined and ledger_account.rests_on_definition(connection, name) "
+            "and (not completes(account, row))"
+        ),
         new="False",
         tests=("tests/privacy/ledger/test_open_columns.py",),
     ),

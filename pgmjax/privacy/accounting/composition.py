@@ -28,10 +28,10 @@ from pgmjax.privacy.exact import LEAST, MOST, ceil_float, exact_delta, floor_flo
 
 Counted = Sequence[tuple[Event, int]]
 
-_CELLS = 2**18
+_MOST_CELLS = 2**18
 _FINENESS = 0.005  # of one access's typical loss; the error of "connect the dots" is its square
 _LARGEST_SUPPORT = 300_000
-_FFT = 1e-15  # what a Fourier transform may lose of delta for each convolution
+_FFT_LOSS = 1e-15  # what a Fourier transform may lose of delta for each convolution
 _ROUNDING = 1e-9
 
 METHODS = ("best", "basic", "zcdp", "rdp", "pld")
@@ -105,8 +105,7 @@ class Composition:
             counts[event] = counts.get(event, 0) + checks.integer("count", count, low=1, high=10**9)
         if not counts:
             raise ValueError("A plan needs at least one event.")
-        object.__setattr__(self, "events", tuple(counts.items()))
-        object.__setattr__(self, "relation", relation)
+        checks.set_fields(self, events=tuple(counts.items()), relation=relation)
 
     @property
     def accesses(self) -> int:
@@ -252,7 +251,7 @@ def pld_epsilon(events: Counted, delta: Fraction) -> float:
     """
     parts = _parts(events)
     number = sum(parts.values())
-    reserve = _FFT * (number + len(parts))
+    reserve = _FFT_LOSS * (number + len(parts))
     if reserve > float(delta) / 10:
         raise UnsupportedError(
             f"pld unsupported: delta {shortened(delta)} is too small for {number} convolutions in float64."
@@ -315,7 +314,7 @@ def _interval(parts: collections.Counter[_Part]) -> float:
     if not (sys.float_info.min <= rho and width <= sys.float_info.max):
         size = "small" if rho < 1 else "large"
         raise UnsupportedError(f"pld unsupported: losses this {size} cannot be listed in float64.")
-    return max(_FINENESS * math.sqrt(2 * rho / sum(parts.values())), width / _CELLS)
+    return max(_FINENESS * math.sqrt(2 * rho / sum(parts.values())), width / _MOST_CELLS)
 
 
 def _distribution(library: Any, part: _Part, interval: float) -> Any:

@@ -19,19 +19,19 @@ from pgmjax.privacy.exact import as_text, chosen_delta, exact, exact_delta, exac
 from pgmjax.privacy.ledger.database import keeps_figures
 from pgmjax.privacy.ledger.meter import Meter
 
-_BUDGET = (
+_BUDGET_QUERY = (
     "SELECT budget.account, measure, relation, epsilon, delta, places, orders, caps, digest, research, "
     "max_attempts, budget.created, totals, COALESCE(number, 0) FROM budget LEFT JOIN charge ON "
     "charge.account = budget.account AND number = (SELECT MAX(number) FROM charge AS other WHERE "
     "other.account = budget.account)"
 )
-_CHARGE = (
+_CHARGE_QUERY = (
     "SELECT id, account, number, key, events, secure, costs, totals, created, (SELECT COUNT(*) FROM attempt "
     "WHERE attempt.charge = charge.id), (SELECT COUNT(*) FROM answer WHERE answer.charge = charge.id) FROM "
     "charge"
 )
 
-_LONGEST = 200
+_LONGEST_WORD = 200
 _MOST_ATTEMPTS = 10**6
 
 
@@ -117,7 +117,7 @@ class Account:
         if self.delta:
             promise += f" and delta = {as_text(self.delta)}"
         times = "no charge" if not self.charges else f"{self.charges} charge{'s' * (self.charges > 1)}"
-        said = (
+        text = (
             f"Account {self.name}: all releases of this table together are differentially private with "
             f"{promise}. If {neighbours}, the probability of anything made from them changes at "
             f"most by a factor of exp({as_text(self.epsilon)})"
@@ -125,22 +125,24 @@ class Account:
             f"{as_text(self.spent)} is spent, in {times}, and {as_text(self.remaining)} is left."
         )
         if self.open is not None:
-            said += f" {self._discovered(self.open)}"
+            text += f" {self._discovered(self.open)}"
         if self.unit:
-            said += f" One record is of one {self.unit}."
+            text += f" One record is of one {self.unit}."
         if number := len(self.exact):
             figures = "1 exact figure was" if number == 1 else f"{number} exact figures were"
-            said += f" Beside them {figures} published, which no budget covers."
+            text += f" Beside them {figures} published, which no budget covers."
         if self.research:
-            said += " For research: noise that can be repeated is let in, and such releases protect nobody."
-        return said
+            text += " For research: noise that can be repeated is let in, and such releases protect nobody."
+        return text
 
     def _discovered(self, held: OpenDefinition) -> str:
         names = ", ".join(held.draft.open)
         if self.definition is not None:
             return f"Charge {self.found_by} found the domain of {names}."
-        kept = f", for whose labels {as_text(self.label_delta)} of delta is kept" if self.label_delta else ""
-        return f"The domain of {names} is open{kept}, until a run with --discover finds it."
+        reserved = (
+            f", for whose labels {as_text(self.label_delta)} of delta is kept" if self.label_delta else ""
+        )
+        return f"The domain of {names} is open{reserved}, until a run with --discover finds it."
 
     def _counted(self) -> str:
         if self.order is not None:
@@ -215,7 +217,7 @@ def accounts(connection: sqlite3.Connection, where: str = "", value: Any = None)
     condition = f" WHERE budget.{where} = :value" if where else ""
     if where == "digest":
         condition += " OR budget.account IN (SELECT account FROM version WHERE digest = :value)"
-    found = connection.execute(f"{_BUDGET}{condition} ORDER BY budget.id", {"value": value}).fetchall()
+    found = connection.execute(f"{_BUDGET_QUERY}{condition} ORDER BY budget.id", {"value": value}).fetchall()
     return [_account(row, _holding(connection, row[0])) for row in found]
 
 
@@ -267,7 +269,7 @@ def rests_on_definition(connection: sqlite3.Connection, account: str) -> bool:
 def charges(connection: sqlite3.Connection, account: Account, key: str | None = None) -> list[ChargeRecord]:
     """Return the charges of an account, oldest first, or the one of a key if there is one."""
     condition = "" if key is None else " AND key = :key"
-    query = f"{_CHARGE} WHERE account = :account{condition} ORDER BY number"
+    query = f"{_CHARGE_QUERY} WHERE account = :account{condition} ORDER BY number"
     rows = connection.execute(query, {"account": account.name, "key": key})
     return [_charge(row, account._meter) for row in rows.fetchall()]
 
@@ -419,9 +421,9 @@ def word(name: str, value: Any) -> str:
     """Return a checked name: printable text on one line."""
     then = "write digest=ledger.digest_of(table)" if name == "digest" else ""
     checks.kind(value, str, f"{name} must be a string", then)
-    if not (value.isprintable() and value.strip() == value and 1 <= len(value) <= _LONGEST):
+    if not (value.isprintable() and value.strip() == value and 1 <= len(value) <= _LONGEST_WORD):
         raise ValueError(
-            f"{name} must be 1 to {_LONGEST} printable characters without white space around, got "
+            f"{name} must be 1 to {_LONGEST_WORD} printable characters without white space around, got "
             f"{value[:50]!a}."
         )
     return value

@@ -25,8 +25,8 @@ from pgmjax.privacy.ledger.errors import LedgerError, as_ledger_error
 
 BEGINNING = hashlib.sha256(b"pgmjax ledger 1").hexdigest()
 
-_BYTES = 32
-_OTHERS = 0o077
+_KEY_BYTES = 32
+_GROUP_AND_OTHERS = 0o077
 
 
 def text_of(value: Any) -> str:
@@ -123,7 +123,7 @@ def create_key(ledger: pathlib.Path) -> bytes:
             "bring it back: what it counted stays spent, and a new ledger knows nothing of it. Only if it "
             "never had a release, move the key away; or choose another name."
         )
-    key = os.urandom(_BYTES)
+    key = os.urandom(_KEY_BYTES)
     with as_ledger_error(path, "written", "No ledger was made."):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -154,7 +154,7 @@ def read_key(ledger: pathlib.Path, check: str) -> bytes:
             f"The key {path} is missing: without it no table can be recognised. Restore it from a backup."
         )
     with as_ledger_error(path, "read", "No table was recognised."):
-        if os.name == "posix" and path.stat().st_mode & _OTHERS:
+        if os.name == "posix" and path.stat().st_mode & _GROUP_AND_OTHERS:
             raise LedgerError(f"The key {path} may be read by others: run  chmod 600 {path}")
         text = path.read_text(encoding="ascii", errors="replace").strip()
     if re.fullmatch(r"[0-9a-f]{64}", text) is None:

@@ -17,17 +17,17 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting.events import Event, check_relation, read_event
+from pgmjax.privacy.accounting.events import Event, check_relation
 from pgmjax.privacy.accounting.zcdp import epsilon_of
 from pgmjax.privacy.budget import BudgetExceeded
-from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.ledger import chain
 from pgmjax.privacy.ledger.account import Account, ChargeRecord, charges, flag, word
 from pgmjax.privacy.ledger.database import LIMIT, LedgerFile
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
 
 _LARGEST_STEP = 2**53
-_OUTCOME = "Nothing was granted. If it was recorded all the same, the same key finds it, free of charge."
+_NOT_GRANTED = "Nothing was granted. If it was recorded all the same, the same key finds it, free of charge."
 _NOT_STORED = "The answer was not shown; the charge stays, and under the same key the step can be repeated."
 
 
@@ -85,11 +85,13 @@ class Charge:
             stored = self._stored(connection, step, asked)
         if stored is not None:
             return stored
+        # an attempt is on disk before anything is computed, and the answer before it is shown: between the
+        # two the process may die, and the next one computes the step again under the same charge
         self._begin()
         payload = compute()
         checks.kind(payload, bytes, "compute must return bytes", "the charge stays, and nothing was stored")
         with self._file.writing("given the answer", _NOT_STORED) as connection:
-            stored = self._stored(connection, step, asked)
+            stored = self._stored(connection, step, asked)  # another process may have been faster
             if stored is None:
                 row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
                 chain.add(connection, "answer", row)
@@ -210,7 +212,7 @@ def reserve(
     asked = _asked(account, request, events, relation, secure)
     key = word("key", key)
     costs = account._meter.costs(events)  # before the transaction, for which others wait
-    with file.writing("charged", _OUTCOME) as connection:
+    with file.writing("charged", _NOT_GRANTED) as connection:
         query = "SELECT request_hash FROM charge WHERE account = ? AND key = ?"
         found = connection.execute(query, (account.name, key)).fetchone()
         if found is None:
@@ -282,15 +284,15 @@ def _charge(
 
 def _check_delta(connection: sqlite3.Connection, account: Account, events: Sequence[Event]) -> None:
     """Refuse events whose delta exceeds what is left of the account's part for labels."""
-    asked = delta_of(events)
+    asked = sum((event.delta for event in events), Fraction(0))
     if not asked:
         return
-    kept = account.label_delta
+    whole = account.label_delta
     spent = label_delta_spent(connection, account.name)
-    if asked > kept - spent:
+    if asked > whole - spent:
         raise BudgetExceeded(
             f"Labels of text would need a delta of {as_text(asked)}, and account {account.name!r} "
-            f"has {as_text(kept - spent)} left for them, of {as_text(kept)}: ask with a smaller "
+            f"has {as_text(whole - spent)} left for them, of {as_text(whole)}: ask with a smaller "
             "delta, or let the table's holder describe such columns. Nothing was charged and no data was "
             "read."
         )
@@ -316,12 +318,8 @@ def _refuse(account: Account, costs: Sequence[int], before: Sequence[int]) -> No
     )
 
 
-def delta_of(events: Sequence[Event]) -> Fraction:
-    """Return the sum of the deltas of events that hold only up to one."""
-    return sum((event.delta for event in events), Fraction(0))
-
-
 def label_delta_spent(connection: sqlite3.Connection, account: str) -> Fraction:
-    """Return the sum of the deltas of all events that were charged to an account."""
+    """Return the sum of the deltas of all events that were charged to an account; most events have none."""
     rows = connection.execute("SELECT events FROM charge WHERE account = ?", (account,))
-    return sum((delta_of([read_event(one) for one in json.loads(text)]) for (text,) in rows), Fraction(0))
+    records = [record for (text,) in rows for record in json.loads(text)]
+    return sum((exact("delta", record.get("delta", 0)) for record in records), Fraction(0))

@@ -189,10 +189,10 @@ class Ledger:
             ValueError: numbers out of range, the name or the table has an account, or there are other
                 accounts and nobody said that the people are others.
         """
-        kept = label_delta_of(domain, delta)
+        label_delta = label_delta_of(domain, delta)
         row = budget_row(
             name,
-            label_delta=kept,
+            label_delta=label_delta,
             epsilon=epsilon,
             delta=delta,
             relation=relation,
@@ -207,7 +207,7 @@ class Ledger:
         if domain is None and isinstance(unit, Unit):
             raise ValueError("A unit of privacy is a part of the table's definition: give the domain too.")
         if domain is not None:
-            defined = definition_row(row["account"], domain, unit, Relation.parse(relation), kept)
+            defined = definition_row(row["account"], domain, unit, Relation.parse(relation), label_delta)
         with self._file.writing("given the account", "Nothing was registered.") as connection:
             if ledger_account.accounts(connection, "account", name):
                 raise ValueError(
@@ -273,14 +273,18 @@ class Ledger:
                 "cannot be added up: give it a domain with that unit of privacy."
             )
         with self._file.writing("given the domain", "Nothing was changed.") as connection:
-            kept = self._account(connection, name)
-            defined = kept.definition is not None or kept.open is not None
-            if defined and ledger_account.rests_on_definition(connection, name) and not completes(kept, row):
+            account = self._account(connection, name)
+            defined = account.definition is not None or account.open is not None
+            if (
+                defined
+                and ledger_account.rests_on_definition(connection, name)
+                and not completes(account, row)
+            ):
                 hint = ""
-                if kept.open is not None and kept.found_by is None:
+                if account.open is not None and account.found_by is None:
                     hint = (
                         " Its open columns may be described, if all others stay as they are, with "
-                        f"rows_outside {kept.open.rows_outside!r}."
+                        f"rows_outside {account.open.rows_outside!r}."
                     )
                 raise ValueError(
                     f"Account {name!r} has a domain already, and it stays: what was released rests on "
@@ -343,8 +347,8 @@ class Ledger:
             ValueError: no such account, one without a domain, or the table has an account.
         """
         with self._file.writing("given the table", "Nothing was changed.") as connection:
-            kept = self._account(connection, name)
-            if kept.definition is None and kept.open is None:
+            account = self._account(connection, name)
+            if account.definition is None and account.open is None:
                 raise ValueError(
                     f"Account {name!r} has no domain by which the table could be checked: give it one with "
                     "Ledger.set_domain, or pgmjax ledger set-domain."

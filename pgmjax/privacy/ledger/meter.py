@@ -28,10 +28,10 @@ from pgmjax.privacy.ledger.database import LIMIT
 MEASURES = ("pure", "zcdp", "renyi")
 UNITS = {"pure": "epsilon", "zcdp": "rho", "renyi": "Renyi divergence"}
 PLACES = 12
-_FINEST = 40
+_MOST_PLACES = 40
 
 _DOUBLINGS = 6
-_FIRST = Fraction(1, 2)
+_SHARE_OF_FIRST_ORDER = Fraction(1, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Meter:
 
 def _places(cap: Fraction) -> int:
     """Return the least number of places, from 12, that represents a cap exactly; 12 if none does."""
-    for places in range(PLACES, _FINEST):
+    for places in range(PLACES, _MOST_PLACES):
         if (cap * 10**places).denominator == 1:
             return places if cap * 10**places < LIMIT else PLACES
     return PLACES
@@ -152,7 +152,7 @@ def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[float, ...]:
         >>> orders_of(Fraction(1), Fraction(1, 10**9))
         (35.0, 70.8, 134.0, 275.0, 563.0, 1001.0, 2001.0)
     """
-    first = float(renyi.ORDERS[renyi.filter_order(epsilon, delta * _FIRST)])
+    first = float(renyi.ORDERS[renyi.filter_order(epsilon, delta * _SHARE_OF_FIRST_ORDER)])
     wanted = 1.0 + (first - 1.0) * 2.0 ** np.arange(_DOUBLINGS + 1)
     nearest = [int(np.argmin(np.abs(np.log((renyi.ORDERS - 1) / (order - 1))))) for order in wanted]
     return tuple(float(renyi.ORDERS[k]) for k in sorted(set(nearest)))
@@ -171,7 +171,9 @@ def caps_of(orders: tuple[float, ...], epsilon: Fraction, delta: Fraction) -> tu
         Canonne, Kamath and Steinke 2020, Proposition 12 (conversion).
     """
     others = len(orders) - 1
-    parts = [_FIRST, *[(1 - _FIRST) / others] * others] if others else [Fraction(1)]
+    parts = (
+        [_SHARE_OF_FIRST_ORDER, *[(1 - _SHARE_OF_FIRST_ORDER) / others] * others] if others else [Fraction(1)]
+    )
     return tuple(
         Fraction(float(renyi.caps(epsilon, delta * part, np.array([order]))[0]))
         for order, part in zip(orders, parts, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from pgmjax.privacy.ledger import chain, database
@@ -15,7 +15,7 @@ from pgmjax.privacy.ledger.database import KINDS, LIMIT
 from pgmjax.privacy.ledger.errors import LedgerError, reason
 
 _NOT_DAMAGE = (5, 6, 7, 9)  # busy, locked, out of memory, interrupted
-_MOST = 50
+_MOST_FAULTS = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,29 +57,23 @@ def verify(connection: sqlite3.Connection, head: str | None) -> Verification:
     """
     faults: list[str] = []
     seen: dict[str, Any] = {"rows": 0, "head": ""}
-    checks: list[Callable[[], Iterator[str]]] = [
-        lambda: _pages(connection),
-        lambda: _rules(connection),
-        lambda: _chain(connection, seen),
-        lambda: _unsealed(connection),
-        lambda: _sums(connection),
-        lambda: _deltas(connection),
-        lambda: _answers(connection),
-        lambda: _pinned(connection, head),
-    ]
+    checks = (
+        *(_pages(connection), _rules(connection), _chain(connection, seen), _unsealed(connection)),
+        *(_sums(connection), _deltas(connection), _answers(connection), _pinned(connection, head)),
+    )
     for check in checks:
         faults += _faults(check)
-    kept = faults[:_MOST]
-    if len(faults) > _MOST:
-        kept.append(f"There are {len(faults) - _MOST} faults more.")
-    return Verification(seen["rows"], seen["head"], tuple(kept))
+    listed = faults[:_MOST_FAULTS]
+    if len(faults) > _MOST_FAULTS:
+        listed.append(f"There are {len(faults) - _MOST_FAULTS} faults more.")
+    return Verification(seen["rows"], seen["head"], tuple(listed))
 
 
-def _faults(check: Callable[[], Iterator[str]]) -> list[str]:
-    """Run a check and return its faults; a check that cannot run is a fault too."""
+def _faults(check: Iterator[str]) -> list[str]:
+    """Run a check, which has not begun yet, and return its faults; a check that cannot run is a fault too."""
     found: list[str] = []
     try:
-        found.extend(check())
+        found.extend(check)
     except sqlite3.Error as error:
         if (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _NOT_DAMAGE:
             raise
@@ -100,14 +94,13 @@ def _pages(connection: sqlite3.Connection) -> Iterator[str]:
 def _rules(connection: sqlite3.Connection) -> Iterator[str]:
     present = database.present(connection)
     wanted = database.expected("exact_figure" in present)
-    for name in wanted:
+    for name in dict.fromkeys([*wanted, *present]):
         if name not in present:
             yield f"The rule or table {name} was removed."
-        elif present[name] != wanted[name]:
-            yield f"The rule or table {name} was changed."
-    for name in present:
-        if name not in wanted and not name.startswith("sqlite_"):
+        elif name not in wanted and not name.startswith("sqlite_"):
             yield f"The rule or table {name} was added."
+        elif name in wanted and present[name] != wanted[name]:
+            yield f"The rule or table {name} was changed."
 
 
 def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str]:

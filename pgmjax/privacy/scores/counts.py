@@ -87,7 +87,7 @@ class Stack(Score):
     scores: tuple[Score, ...]
 
     def __init__(self, scores: Iterable[Score]) -> None:
-        object.__setattr__(self, "scores", members("scores", scores, Score, "only scores can be stacked"))
+        checks.set_fields(self, scores=members("scores", scores, Score, "only scores can be stacked"))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
