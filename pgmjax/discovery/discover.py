@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.checks import Error
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import outside_of_found
@@ -25,7 +24,6 @@ from pgmjax.data.relation import Relation
 from pgmjax.data.value import moment_text
 from pgmjax.discovery import probes
 from pgmjax.discovery.open_table import OpenTable, key_column
-from pgmjax.discovery.probes import FineCells
 from pgmjax.discovery.sketch import Sketch, choose_bins, sketches
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
@@ -48,7 +46,7 @@ _CALENDAR = {"day": (-719_162, 2_932_896), "second": (-719_162 * 86_400, 2_932_8
 """The first and the last day that a date can be, of the years 1 to 9999, from 1970-01-01 on."""
 
 
-class NothingFound(Error, ValueError):
+class NothingFound(checks.Error, ValueError):
     """A search of the open columns found nothing that could be measured; its cost is spent."""
 
 
@@ -133,7 +131,7 @@ class _Column:
     notation: Notation | None = None
     step: float | None = None
     missing: bool = False
-    fine: FineCells | None = None
+    fine: probes.FineCells | None = None
     attribute: Attribute | None = None
     note: str = ""
 
@@ -277,7 +275,7 @@ class _Search:
                 high -= column.step
             if not high > low:
                 high = low + (column.step or 1.0)
-            column.fine = FineCells.over(low, high, column.step)
+            column.fine = probes.FineCells.over(low, high, column.step)
 
     def cells(self) -> None:
         """Find where the numbers of each ordered column lie, and its bins."""
@@ -435,29 +433,20 @@ def _within_calendar(
 def _ordered_attribute(
     column: _Column, notation: Notation, edges: list[float], pieces: list[tuple[float, float]]
 ) -> Attribute:
-    spec: dict[str, Any] = {"clip": True}
+    spec: dict[str, Any]
     if notation.time is not None:
         edges, pieces = _within_calendar(edges, pieces, *_CALENDAR[notation.time])
-    if sum(share for _, share in pieces) > 0:
-        spec["within"] = pieces
-    if column.missing:
-        spec["missing"] = [text for text in probes.MISSING_TEXTS if text]
-    if notation.time is not None:
-        spec["dates"] = [moment_text(edge, notation.time) for edge in edges]
-        if notation.format:
-            spec["format"] = notation.format
+        spec = {"dates": [moment_text(edge, notation.time) for edge in edges], "format": notation.format}
         column.note = f"dates, {len(edges) - 1} cells"
     else:
-        spec["bins"] = edges
-        if column.step is not None:
-            spec["grid"] = column.step
-        if notation.decimal != ".":
-            spec["decimal"] = notation.decimal
-        if notation.thousands:
-            spec["thousands"] = notation.thousands
+        decimal = notation.decimal if notation.decimal != "." else ""
+        spec = {"bins": edges, "grid": column.step, "decimal": decimal, "thousands": notation.thousands}
         on = "real numbers" if column.step is None else f"numbers on a grid of {column.step:g}"
         column.note = f"{on}, {len(edges) - 1} bins"
-    return Attribute.from_spec(column.name, spec)
+    has_shares = sum(share for _, share in pieces) > 0
+    markers = [text for text in probes.MISSING_TEXTS if text and column.missing]
+    spec |= {"clip": True, "within": pieces if has_shares else None, "missing": markers}
+    return Attribute.from_spec(column.name, {key: value for key, value in spec.items() if value})
 
 
 @dataclasses.dataclass(frozen=True)

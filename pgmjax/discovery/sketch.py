@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -90,21 +90,18 @@ def _by_shape(table: PrivateTable, data: Dataset, name: str, fine: FineCells, co
     share = cost * _SHAPE_SHARE
     opened = table.over(data, table.budget)
     edges = find_cells(opened, name, fine.cells, epsilon=share, most=FINEST)
-    leaves, codes = _merged(name, fine, edges)
-    recoded = data.recode(_with(data.domain, leaves), {name: codes})
-    measured = table.over(recoded, table.budget).measure([marginal([name])], epsilons=[cost - share])[0]
+    leaves = np.searchsorted(edges, np.arange(fine.cells), side="right") - 1
+    merged = _merged(data, {name: np.append(leaves, len(edges) - 1)})
+    measured = table.over(merged, table.budget).measure([marginal([name])], epsilons=[cost - share])[0]
     counts = measured.values.astype(float)
     return Sketch(edges, np.maximum(counts[:-1], 0), float(measured.row_stddevs()[0]))
 
 
-def _merged(name: str, fine: FineCells, edges: np.ndarray) -> tuple[Attribute, np.ndarray]:
-    """Return an attribute of merged fine cells, and the code of each fine one [cells + 1]."""
-    codes = np.searchsorted(edges, np.arange(fine.cells), side="right") - 1
-    return Attribute(name, len(edges)), np.append(codes, len(edges) - 1)
-
-
-def _with(domain: Domain, attribute: Attribute) -> Domain:
-    return Domain({name: attribute if name == attribute.name else domain.attribute(name) for name in domain})
+def _merged(data: Dataset, codes: Mapping[str, np.ndarray]) -> Dataset:
+    """Return records in merged cells, given the code of each fine one [cells + 1] by attribute."""
+    merged = {name: Attribute(name, int(each.max()) + 1) for name, each in codes.items()}
+    domain = Domain({name: merged.get(name, data.domain.attribute(name)) for name in data.domain})
+    return data.recode(domain, codes)
 
 
 @dataclasses.dataclass
@@ -135,10 +132,7 @@ def _by_levels(
         if not names:
             break
         groups = {name: _children(open_nodes[name], fine[name]) for name in names}
-        domain = data.domain
-        for name in names:
-            domain = _with(domain, Attribute(name, int(groups[name].max()) + 1))
-        sibling = table.over(data.recode(domain, groups), table.budget)
+        sibling = table.over(_merged(data, groups), table.budget)
         rhos = [costs[name] / fine[name].levels for name in names]
         answers = sibling.measure(
             [marginal([name]) for name in names], rhos=rhos, show_progress=show_progress
@@ -182,41 +176,32 @@ def _settled(root: _Node, stddev: float) -> Sketch:
         Hay et al. 2010, "Boosting the accuracy of differentially private histograms through consistency",
         section 4, with variances of their own where nodes have no children.
     """
-    _upwards(root)
+    nodes = list(_tree(root))  # parents before their children
+    for node in reversed(nodes):
+        # the best estimate from a node's own count and those below it, and its relative variance
+        node.estimate, node.variance = node.noisy, 1.0
+        if node.children:
+            below = sum(child.estimate for child in node.children)
+            variance = sum(child.variance for child in node.children)
+            node.variance = variance / (1.0 + variance)
+            node.estimate = node.variance * node.noisy + (1 - node.variance) * below
     root.estimate = max(root.estimate, 0.0)
-    _downwards(root)
-    leaves = list(_leaves(root))
+    for node in nodes:
+        # what a node's count exceeds the sum of its children's by is theirs in proportion to their variances
+        gap = node.estimate - sum(child.estimate for child in node.children)
+        total = sum(child.variance for child in node.children)
+        for child in node.children:
+            child.estimate += gap * child.variance / total
+    leaves = [node for node in nodes if not node.children]
     edges = np.array([leaf.first for leaf in leaves] + [leaves[-1].last])
     counts = np.maximum([leaf.estimate for leaf in leaves], 0.0)
     return Sketch(edges, counts, stddev)
 
 
-def _upwards(node: _Node) -> None:
-    """Set the best estimate from a node's own count and those below it, and its relative variance."""
-    node.estimate, node.variance = node.noisy, 1.0
-    if node.children:
-        for child in node.children:
-            _upwards(child)
-        below = sum(child.estimate for child in node.children)
-        variance = sum(child.variance for child in node.children)
-        weight = variance / (1.0 + variance)
-        node.estimate = weight * node.noisy + (1 - weight) * below
-        node.variance = weight
-
-
-def _downwards(node: _Node) -> None:
-    """Share what a node's count exceeds the sum of its children's by, in proportion to their variances."""
-    if not node.children:
-        return
-    gap = node.estimate - sum(child.estimate for child in node.children)
-    total = sum(child.variance for child in node.children)
+def _tree(node: _Node) -> Iterator[_Node]:
+    yield node
     for child in node.children:
-        child.estimate += gap * child.variance / total
-        _downwards(child)
-
-
-def _leaves(node: _Node) -> list[_Node]:
-    return [leaf for child in node.children for leaf in _leaves(child)] if node.children else [node]
+        yield from _tree(child)
 
 
 def binning_error(masses: np.ndarray, points: np.ndarray, records: float, stddev: float) -> float:

@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.checks import Error
 from pgmjax._internal.migration import Named
 from pgmjax.data.relation import Relation, Unit, change
 from pgmjax.privacy.accounting import renyi
@@ -25,7 +24,7 @@ Cost = Fraction | int | float | str | Event | Iterable[Event]
 """A number in the budget's own unit, an event, or several events."""
 
 
-class BudgetExceeded(Error, ValueError):
+class BudgetExceeded(checks.Error, ValueError):
     """A spend would exceed the cap. It is raised before any data is read and changes nothing."""
 
 

@@ -33,7 +33,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.gate import Gate, Journal
-from pgmjax.privacy.measuring import PlannedMeasurement
 from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -457,7 +456,9 @@ class PrivateTable(Gate):
         if not self._data.registered and (request is None or not self._is_journaled(request)):
             self._records()
 
-    def _answer(self, planned: Sequence[PlannedMeasurement], show_progress: bool | None) -> list[np.ndarray]:
+    def _answer(
+        self, planned: Sequence[measuring.PlannedMeasurement], show_progress: bool | None
+    ) -> list[np.ndarray]:
         """Draw all noise before reading the table, so that drawing time does not depend on the counts."""
         noise = None if self._replays else measuring.draw(planned, self._backend, show_progress)
         if noise is not None:

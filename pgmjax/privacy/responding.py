@@ -27,7 +27,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import SingleProcess
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.gate import Gate
-from pgmjax.privacy.response import KaryResponse, ResponseDistribution
 from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
@@ -54,7 +53,7 @@ class PlannedResponse:
 
     attributes: Clique
     encoding: str
-    distribution: ResponseDistribution
+    distribution: response.ResponseDistribution
     event: Response
     records: int = 1
 
@@ -141,7 +140,7 @@ def _planned(
     size = domain.size(clique)
     whole, cost = cost, cost / records
     check_size(clique, size, encoding)
-    distribution: ResponseDistribution
+    distribution: response.ResponseDistribution
     if encoding == "direct":
         distribution = backend.randomized_response(size, cost)
     else:
@@ -205,19 +204,19 @@ class Responses(SingleProcess):
         return tuple(each.attributes for each in self.planned)
 
     @property
-    def distributions(self) -> tuple[ResponseDistribution, ...]:
+    def distributions(self) -> tuple[response.ResponseDistribution, ...]:
         """The distribution of each group's answers."""
         return tuple(each.distribution for each in self.planned)
 
     @property
-    def distribution(self) -> KaryResponse:
+    def distribution(self) -> response.KaryResponse:
         """The response distribution of a single group in the encoding "direct".
 
         Raises:
             ValueError: there are several groups, or the encoding is unary.
         """
         distribution = self.planned[0].distribution
-        if len(self.planned) != 1 or not isinstance(distribution, KaryResponse):
+        if len(self.planned) != 1 or not isinstance(distribution, response.KaryResponse):
             given = ", ".join(f"{each.attributes} in {each.encoding!r}" for each in self.planned)
             raise ValueError(
                 f"These responses are no codes: expected one group in the encoding 'direct', got {given}."

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.checks import Error
 from pgmjax.data.counting import check_memory
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import measuring, tape
@@ -28,7 +27,7 @@ _LARGEST = 2**61
 """Guesses are clipped to this absolute value, so that distances fit in int64."""
 
 
-class ThresholdLost(Error, ValueError):
+class ThresholdLost(checks.Error, ValueError):
     """A threshold test cannot go on: an interruption took its noisy threshold."""
 
 

@@ -478,10 +478,7 @@ FAULTS = (
         "a domain on which answers rest is replaced",
         "pgmjax.privacy.ledger.ledger",
         "Ledger.set_domain",
-        old=(
-            "defined and ledger_account.rests_on_definition(connection, name) "
-            "and (not completes(account, row))"
-        ),
+        old="defined and rests_on_definition(connection, name) and (not completes(account, row))",
         new="False",
         tests=("tests/privacy/ledger/test_open_columns.py",),
     ),

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.checks import Error
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.privacy.accounting.events import Event, GaussianEvent, LaplaceEvent, check_relation
 from pgmjax.privacy.accounting.renyi import epsilon_at
@@ -37,7 +36,7 @@ _ROUNDING = 1e-9
 METHODS = ("best", "basic", "zcdp", "rdp", "pld")
 
 
-class UnsupportedError(Error, ValueError):
+class UnsupportedError(checks.Error, ValueError):
     """The losses of these events have no distribution here; another account must be used."""
 
 

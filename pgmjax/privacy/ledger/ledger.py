@@ -22,20 +22,22 @@ from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation, Unit
 from pgmjax.privacy.accounting.events import Event
-from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain, database, verify
 from pgmjax.privacy.ledger.account import (
     Account,
     ChargeRecord,
+    accounts,
     budget_row,
+    charges,
     completes,
     definition_row,
     flag,
     label_delta_of,
+    last_definition,
+    rests_on_definition,
     word,
 )
 from pgmjax.privacy.ledger.charge import Charge, answers_of, reserve
-from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import LedgerError, as_ledger_error
 from pgmjax.privacy.ledger.verify import Verification
 
@@ -69,8 +71,8 @@ class Ledger:
         >>> ledger.close(); folder.cleanup()
     """
 
-    def __init__(self, file: LedgerFile):
-        if not isinstance(file, LedgerFile):
+    def __init__(self, file: database.LedgerFile):
+        if not isinstance(file, database.LedgerFile):
             raise TypeError("A ledger is opened by Ledger.open(path), or made by Ledger.create(path).")
         self._file = file
 
@@ -96,7 +98,7 @@ class Ledger:
         Raises:
             LedgerError: the file is not a ledger, has another format, or cannot be written safely.
         """
-        ledger = cls(LedgerFile(database.resolve(path), checks.number("timeout", timeout, above=0)))
+        ledger = cls(database.LedgerFile(database.resolve(path), checks.number("timeout", timeout, above=0)))
         with ledger._file.reading() as connection:
             chain.head(connection)
         return ledger
@@ -209,17 +211,17 @@ class Ledger:
         if domain is not None:
             defined = definition_row(row["account"], domain, unit, Relation.parse(relation), label_delta)
         with self._file.writing("given the account", "Nothing was registered.") as connection:
-            if ledger_account.accounts(connection, "account", name):
+            if accounts(connection, "account", name):
                 raise ValueError(
                     f"There is an account {name!r} already, and its budget stays as it is: choose "
                     "another name for another table."
                 )
-            for other in ledger_account.accounts(connection, "digest", digest):
+            for other in accounts(connection, "digest", digest):
                 raise ValueError(
                     f"This table has the account {other.name!r} already: one table has one budget, "
                     "whatever it is called."
                 )
-            others = [account.name for account in ledger_account.accounts(connection)]
+            others = [account.name for account in accounts(connection)]
             if others and not flag("other_people", other_people):
                 raise ValueError(
                     f"This ledger keeps {', '.join(map(repr, others))} already. If the table is of the same "
@@ -275,11 +277,7 @@ class Ledger:
         with self._file.writing("given the domain", "Nothing was changed.") as connection:
             account = self._account(connection, name)
             defined = account.definition is not None or account.open is not None
-            if (
-                defined
-                and ledger_account.rests_on_definition(connection, name)
-                and not completes(account, row)
-            ):
+            if defined and rests_on_definition(connection, name) and not completes(account, row):
                 hint = ""
                 if account.open is not None and account.found_by is None:
                     hint = (
@@ -312,11 +310,11 @@ class Ledger:
             account = self._account(connection, name)
             if account.open is None:
                 raise ValueError(f"Account {name!r} has no open columns: its domain stays as it is.")
-            if all(one.id != charge for one in ledger_account.charges(connection, account)):
+            if all(one.id != charge for one in charges(connection, account)):
                 raise ValueError(f"Account {name!r} has no charge {charge}.")
             definition = account.open.closed_by(domain)
             if account.found_by is None:
-                draft = ledger_account.last_definition(connection, name)
+                draft = last_definition(connection, name)
                 row = {
                     "account": name,
                     "draft": None if draft is None else draft[0],
@@ -353,7 +351,7 @@ class Ledger:
                     f"Account {name!r} has no domain by which the table could be checked: give it one with "
                     "Ledger.set_domain, or pgmjax ledger set-domain."
                 )
-            for other in ledger_account.accounts(connection, "digest", word("digest", digest)):
+            for other in accounts(connection, "digest", word("digest", digest)):
                 raise ValueError(f"This table belongs to the account {other.name!r} already.")
             chain.add(connection, "version", {"account": name, "digest": digest})
         return self.account(name)
@@ -393,12 +391,12 @@ class Ledger:
     def accounts(self) -> list[Account]:
         """Return all accounts, in order of registration."""
         with self._file.reading() as connection:
-            return ledger_account.accounts(connection)
+            return accounts(connection)
 
     def find(self, digest: str) -> Account | None:
         """Return the account of the table with a digest, or None."""
         with self._file.reading() as connection:
-            found = ledger_account.accounts(connection, "digest", word("digest", digest))
+            found = accounts(connection, "digest", word("digest", digest))
         return found[0] if found else None
 
     def find_table(self, table: Any) -> tuple[Account, str] | None:
@@ -410,7 +408,7 @@ class Ledger:
     def charges(self, name: str) -> list[ChargeRecord]:
         """Return the charges of an account, oldest first."""
         with self._file.reading() as connection:
-            return ledger_account.charges(connection, self._account(connection, name))
+            return charges(connection, self._account(connection, name))
 
     def reserve(
         self,
@@ -461,7 +459,7 @@ class Ledger:
         """
         with self._file.reading() as connection:
             account = self._account(connection, account_name)
-            made = ledger_account.charges(connection, account, word("key", key))
+            made = charges(connection, account, word("key", key))
         if made:
             return Charge(self._file, made[0], account.max_attempts, permitted=False)
         raise ValueError(f"There is no charge of key {key!r} to account {account_name!r} in {self.path}.")
@@ -495,10 +493,10 @@ class Ledger:
         return chain.read_key(self.path, check)
 
     def _account(self, connection: sqlite3.Connection, name: str) -> Account:
-        found = ledger_account.accounts(connection, "account", word("name", name))
+        found = accounts(connection, "account", word("name", name))
         if found:
             return found[0]
-        known = ", ".join(account.name for account in ledger_account.accounts(connection)) or "none"
+        known = ", ".join(account.name for account in accounts(connection)) or "none"
         raise ValueError(
             f"There is no account {name!r} in {self.path}; accounts: {known}."
             + ("" if known != "none" else " Register one: pgmjax ledger init, or Ledger.register.")

@@ -11,7 +11,6 @@ from typing import Any
 from pgmjax.privacy.ledger import chain, database
 from pgmjax.privacy.ledger.account import accounts
 from pgmjax.privacy.ledger.charge import label_delta_spent
-from pgmjax.privacy.ledger.database import KINDS, LIMIT
 from pgmjax.privacy.ledger.errors import LedgerError, reason
 
 _NOT_DAMAGE = (5, 6, 7, 9)  # busy, locked, out of memory, interrupted
@@ -118,7 +117,7 @@ def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str
             number = seq
         last = found
         seen["head"] = found
-        if kind not in KINDS:
+        if kind not in database.KINDS:
             yield f"Link {seq} is of an unknown kind."
             continue
         values = None
@@ -147,7 +146,7 @@ def _key(connection: Any) -> bytes | str:
 
 def _unsealed(connection: sqlite3.Connection) -> Iterator[str]:
     tables = database.present(connection)
-    for kind in filter(tables.__contains__, KINDS):
+    for kind in filter(tables.__contains__, database.KINDS):
         for (row,) in connection.execute(
             f"SELECT id FROM {kind} WHERE id NOT IN (SELECT row FROM chain WHERE kind = ?)", (kind,)
         ):
@@ -165,12 +164,14 @@ def _sums(connection: sqlite3.Connection) -> Iterator[str]:
         ):
             number += 1
             costs = json.loads(costs_text)
-            sums = [min(LIMIT, before + cost) for before, cost in zip(sums, costs, strict=True)]
+            sums = [min(database.LIMIT, before + cost) for before, cost in zip(sums, costs, strict=True)]
             if counted != number or min(costs) < 1 or sums != json.loads(totals):
                 yield f"The sums of account {account} are wrong at charge {row}."
             if not secure and not research:
                 yield f"Charge {row} of account {account} let in noise that protects nobody."
-        if number and not any(total <= cap and total < LIMIT for total, cap in zip(sums, caps, strict=True)):
+        if number and not any(
+            total <= cap and total < database.LIMIT for total, cap in zip(sums, caps, strict=True)
+        ):
             yield f"Account {account} is charged beyond its cap."
 
 
