@@ -474,14 +474,12 @@ class DiscoveryRun:
         """
         if ledger is None:
             return cls(table, settings, first_look(table))
-        held = HeldTable.open(ledger, first_look(table))
+        first = first_look(table)
+        held = HeldTable.open(ledger, first)
         if held.account.open is not None:
             table = table.held_as(held.account.open)
-        look = first_look(table)
-        if isinstance(held.data, Dataset):
-            look = look.as_old_as(held.data)
-            held = dataclasses.replace(held, data=look)
-        return cls(table, settings, look, held)
+        look = first_look(table).as_old_as(first)
+        return cls(table, settings, look, dataclasses.replace(held, data=look))
 
     def budget(self, epsilon: Any, delta: Any) -> Budget:
         """Return the budget of discovery and run together: of delta, a share is kept for labels of text."""

@@ -160,10 +160,9 @@ class Account:
             record |= {"open": self.open.to_dict(), "label_delta": as_text(self.label_delta)}
         record["versions"] = list(self.versions)
         record["exact"] = [dataclasses.asdict(each) for each in self.exact]
-        exact_numbers = ("epsilon", "delta", "cap", "spent")
-        texts = {name: as_text(getattr(self, name)) for name in exact_numbers}
-        left = {"remaining": as_text(self.remaining), "statement": self.statement()}
-        return {**record, **texts, **left, "relation": self.relation.value}
+        exact_numbers = ("epsilon", "delta", "cap", "spent", "remaining")
+        record |= {name: as_text(getattr(self, name)) for name in exact_numbers}
+        return {**record, "statement": self.statement(), "relation": self.relation.value}
 
 
 @dataclasses.dataclass(frozen=True)

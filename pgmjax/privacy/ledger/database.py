@@ -207,8 +207,10 @@ class LedgerFile:
     def close(self) -> None:
         """Close the connections of all threads of this process."""
         self._closed = True
-        with as_ledger_error(self.path, "closed", "What was answered before stays recorded."):
-            close_all(self)
+        with as_ledger_error(self.path, "closed", "What was answered before stays recorded."), _OPEN_LOCK:
+            for connection in [each for each in _OPEN if each.owner is self]:
+                with connection.busy:  # as soon as its thread is not using it
+                    connection.close()
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[Connection]:
@@ -321,7 +323,7 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
     Args:
         path: an existing file.
         timeout: seconds to wait for other writers.
-        owner: the owner, for `close_all`.
+        owner: the `LedgerFile`, which closes its connections; None for no owner.
         new: whether the file is a still empty one that is to become a ledger.
 
     Raises:
@@ -339,7 +341,7 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
             uri=True,
             timeout=timeout,
             isolation_level=None,
-            check_same_thread=False,  # `close_all` closes those of other threads
+            check_same_thread=False,  # `LedgerFile.close` closes those of other threads
             factory=Connection,
         )
         connection.owner, connection.process, connection.busy = owner, os.getpid(), threading.RLock()
@@ -359,14 +361,6 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
             raise
         _OPEN.add(connection)
         return connection
-
-
-def close_all(owner: object) -> None:
-    """Close the connections of an owner, each as soon as its thread is not using it."""
-    with _OPEN_LOCK:
-        for connection in [each for each in _OPEN if each.owner is owner]:
-            with connection.busy:
-                connection.close()
 
 
 def identity(path: pathlib.Path) -> tuple[int, int]:
@@ -445,12 +439,9 @@ def expected(figures: bool = False) -> dict[str, str]:
     Args:
         figures: whether it keeps notes of exact figures.
     """
-    connection = sqlite3.connect(":memory:")
-    try:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA + FIGURES * figures)
         return present(connection)
-    finally:
-        connection.close()
 
 
 def present(connection: sqlite3.Connection) -> dict[str, str]:
