@@ -101,14 +101,14 @@ class PiecewiseBackend(NoiseBackend):
     takes does not depend on it.
 
     Attributes:
-        noise_piece: numbers of noise in a piece.
-        coins_piece: coins in a piece of responses.
-        samplers: the methods that draw noise, by the class of its distribution.
+        _noise_piece: numbers of noise in a piece.
+        _coins_piece: coins in a piece of responses.
+        _samplers: the methods that draw noise, by the class of its distribution.
     """
 
-    noise_piece: ClassVar[int]
-    coins_piece: ClassVar[int]
-    samplers: ClassVar[dict[type, Callable[..., np.ndarray]]]
+    _noise_piece: ClassVar[int]
+    _coins_piece: ClassVar[int]
+    _samplers: ClassVar[dict[type, Callable[..., np.ndarray]]]
 
     @abc.abstractmethod
     def _coins(self, probability: float | Fraction, size: int) -> np.ndarray:
@@ -135,9 +135,9 @@ class PiecewiseBackend(NoiseBackend):
             "distribution must be a DiscreteLaplace or DiscreteGaussian, or other discrete noise of "
             "`measurements.noise`",
         )
-        sampler = self.samplers.get(type(distribution))
+        sampler = self._samplers.get(type(distribution))
         if sampler is None:  # also for a subclass, which would be drawn as something else without a word
-            has = ", ".join(kind.__name__ for kind in self.samplers)
+            has = ", ".join(kind.__name__ for kind in self._samplers)
             raise TypeError(
                 f"{type(self).__name__} has no sampler for {type(distribution).__name__}; it draws {has}."
             )
@@ -146,7 +146,7 @@ class PiecewiseBackend(NoiseBackend):
         def fill(start: int, stop: int) -> None:
             noise[start:stop] = sampler(self, distribution, stop - start)
 
-        self._in_pieces(size, self.noise_piece, fill)
+        self._in_pieces(size, self._noise_piece, fill)
         return noise
 
     def respond(self, distribution: KaryResponse, codes: np.ndarray) -> np.ndarray:
@@ -163,7 +163,7 @@ class PiecewiseBackend(NoiseBackend):
             others = self._uniform(distribution.size - 1, int(np.count_nonzero(lies)))
             answers[start:stop] = response.answered(codes[start:stop], lies, others)
 
-        self._in_pieces(codes.size, self.coins_piece, fill)
+        self._in_pieces(codes.size, self._coins_piece, fill)
         return answers
 
     def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
@@ -179,7 +179,7 @@ class PiecewiseBackend(NoiseBackend):
             bits[np.arange(count), codes[start:stop]] = own
             answers[start:stop] = bits
 
-        self._in_pieces(codes.size, max(1, self.coins_piece // distribution.size), fill)
+        self._in_pieces(codes.size, max(1, self._coins_piece // distribution.size), fill)
         return answers
 
 

@@ -44,7 +44,7 @@ class OpenDPBackend(PiecewiseBackend):
     name = "opendp"
     secure = True
     seed: int | None = None
-    noise_piece, coins_piece = _NOISE_PIECE, _BITS_PIECE
+    _noise_piece, _coins_piece = _NOISE_PIECE, _BITS_PIECE
 
     def __init__(self) -> None:
         opendp()
@@ -124,7 +124,7 @@ class OpenDPBackend(PiecewiseBackend):
     def _gaussian(self, distribution: DiscreteGaussian, size: int) -> np.ndarray:
         return np.asarray(gaussian_sampler(distribution.scale)(np.zeros(size, dtype=np.int64)))
 
-    samplers: ClassVar[dict[type, Any]] = {DiscreteLaplace: _laplace, DiscreteGaussian: _gaussian}
+    _samplers: ClassVar[dict[type, Any]] = {DiscreteLaplace: _laplace, DiscreteGaussian: _gaussian}
 
     def __repr__(self) -> str:
         return "OpenDPBackend()"

@@ -41,7 +41,7 @@ class SeededBackend(PiecewiseBackend):
     name = "seeded"
     secure = False
     seed: int | None
-    noise_piece = coins_piece = 1 << 20
+    _noise_piece = _coins_piece = 1 << 20
 
     def __init__(self, seed: int, *, insecure: bool = False):
         if insecure is not True:
@@ -100,7 +100,7 @@ class SeededBackend(PiecewiseBackend):
             filled += taken.size
         return result
 
-    samplers: ClassVar[dict[type, Any]] = {DiscreteLaplace: _laplace, DiscreteGaussian: _gaussian}
+    _samplers: ClassVar[dict[type, Any]] = {DiscreteLaplace: _laplace, DiscreteGaussian: _gaussian}
 
     def __repr__(self) -> str:
         return f"SeededBackend({self.seed}, insecure=True)"
