@@ -8,7 +8,7 @@ choke point. What is found is public.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -221,10 +221,9 @@ class _Search:
             raise ValueError(f"{_NO_DELTA} These columns may be text: {', '.join(texts)}.")
 
     def _measure(
-        self, attributes: Iterable[Attribute], part: str, names: Iterable[str]
+        self, attributes: Sequence[Attribute], part: str, names: Sequence[str]
     ) -> dict[str, LinearMeasurement]:
         """Measure the marginal of every column over an encoding of its own, for a part of its share."""
-        names = list(names)
         if not names:
             return {}
         data = self._table.under(attributes, like=self._look)

@@ -145,6 +145,7 @@ def _by_levels(
 
 def _children(nodes: Sequence[_Node], fine: FineCells) -> np.ndarray:
     """Return the code of each fine cell: of the child it lies in, or of the rest, or, at the end, missing."""
+    # only open nodes are divided: all other cells count together, so that each record counts once a level
     rest = len(nodes) * _BRANCHES
     codes = np.full(fine.cells + 1, rest)
     codes[-1] = rest + 1

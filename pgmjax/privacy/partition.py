@@ -107,10 +107,11 @@ def _split(
 ) -> np.ndarray:
     """Return the edges of the leaves of a tree over counts [cells]."""
     step = tree_step(distribution)
-    below = np.append(0, np.cumsum(exact))
+    below = np.append(0, np.cumsum(exact))  # a node's count is a difference of two of these
     edges, ends = [0, len(exact)], np.array([[0, len(exact)]], dtype=np.int64)
     depth = 0
     while len(ends) and ends[0, 1] - ends[0, 0] > 1 and len(edges) <= most:
+        # all nodes of a depth at once, each with a draw of its own; a deeper node must hold more to be split
         biased = np.maximum(below[ends[:, 1]] - below[ends[:, 0]] - depth * step, least - step)
         noise = measuring.fresh(table._backend, distribution, len(ends))
         split = ends[biased + noise > least]

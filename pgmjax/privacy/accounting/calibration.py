@@ -237,6 +237,7 @@ def largest(
     best = at(low)
     if best is None:
         return None
+    # steps grow fourfold until there is no result, and then the gap is halved
     step, high = Fraction(1, 8), _short(low * Fraction(9, 8))
     while (found := at(high)) is not None:
         best, low, step = found, high, min(4 * step, Fraction(3))

@@ -263,6 +263,7 @@ def pld_epsilon(events: Counted, delta: Fraction) -> float:
         single = _distribution(library, part, interval)
         pld = single if count == 1 else single.self_compose(count)
         waiting.append((_size(pld), next(order), pld))
+    # the two narrowest first: a convolution takes the time of both widths, and its result is as wide
     heapq.heapify(waiting)
     while len(waiting) > 1:
         first, second = heapq.heappop(waiting)[2], heapq.heappop(waiting)[2]

@@ -212,6 +212,8 @@ def reserve(
     asked = _asked(account, request, events, relation, secure)
     key = word("key", key)
     costs = account._meter.costs(events)  # before the transaction, for which others wait
+    # one transaction: the key is looked up, the sums are read, and the charge and its first attempt are
+    # written, before another process sees any of it
     with file.writing("charged", _NOT_GRANTED) as connection:
         query = "SELECT request_hash FROM charge WHERE account = ? AND key = ?"
         found = connection.execute(query, (account.name, key)).fetchone()
