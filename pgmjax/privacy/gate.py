@@ -90,6 +90,19 @@ class Gate(SingleProcess):
         """Return the journal's record of the run's charge; None without a journal."""
         return None if self._journal is None else self._journal.receipt()
 
+    def _buy(
+        self, events: Sequence[Event], request: Mapping[str, Any], compute: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        """Return the answer to a request: charged first, and then computed, unless the journal has it.
+
+        Args:
+            events: what it costs.
+            request: what is asked for, in public terms.
+            compute: reads private numbers and returns what is released of them, int64 [n].
+        """
+        self._charge(events, request)
+        return self._journaled(request, compute)
+
     def _charge(self, events: Sequence[Event], request: Mapping[str, Any] | None = None) -> None:
         """Charge for a use of the counts, which comes next.
 

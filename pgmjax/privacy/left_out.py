@@ -254,8 +254,8 @@ def count_left_out(table: PrivateTable, settings: CountLeftOut, cost: Fraction) 
         for each, (_, noise, _) in zip(planned, noises, strict=True)
     ]
     request = {"left_out": asked}
-    table._charge([event for _, _, event in noises], request)
-    released = table._journaled(request, lambda: _released(table, planned, noises))
+    events = [event for _, _, event in noises]
+    released = table._buy(events, request, lambda: _released(table, planned, noises))
     return tuple(
         LeftOutCount(
             each.kind,

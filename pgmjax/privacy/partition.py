@@ -91,15 +91,13 @@ def find_cells(
     moved = moved.of_unit(table.max_records)
     distribution = table._backend.laplace(_PATH_LOSS * moved.value, cost)
     asked = {"attribute": name, "cells": size, "scale": distribution.scale, "least": least, "most": most}
-    request = {"tree": asked}
-    table._charge([TreeEvent(cost)], request)
 
     def released() -> np.ndarray:
         exact = table._marginals([query.clique])[query.clique]
         call = tape.Call("tree", (query, size, least, most), distribution, moved, exact)
         return table._through_tape(call, lambda: _split(table, exact[:size], distribution, least, most))
 
-    return table._journaled(request, released)
+    return table._buy([TreeEvent(cost)], {"tree": asked}, released)
 
 
 def _split(
@@ -185,7 +183,6 @@ def find_keys(
     distribution = table._backend.gaussian(moved.value, cost)
     least = key_threshold(distribution, table.max_records, risk)
     request = {"keys": {"attribute": name, "scale": distribution.scale, "threshold": least}}
-    table._charge([KeysEvent(cost, risk)], request)
 
     def released() -> np.ndarray:
         exact = table._withheld("Reading the table", _counted, table, name)
@@ -195,7 +192,7 @@ def find_keys(
         call = tape.Call("keys", (name, least), distribution, moved, _folded(exact, keys, table))
         return table._through_tape(call, lambda: _packed(table, exact, keys, distribution, least))
 
-    return unpacked(table._journaled(request, released), least)
+    return unpacked(table._buy([KeysEvent(cost, risk)], request, released), least)
 
 
 def key_threshold(distribution: DiscreteGaussian, records: int, delta: Fraction) -> int:

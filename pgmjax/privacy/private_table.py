@@ -216,8 +216,8 @@ class PrivateTable(Gate):
         cliques = [each.query.clique for each in planned]
         check_memory(self.domain, cliques)
         request = {"measure": [each.describe() for each in planned]}
-        self._charge([each.event for each in planned], request)
-        released = self._journaled(request, lambda: np.concatenate(self._answer(planned, show_progress)))
+        events = [each.event for each in planned]
+        released = self._buy(events, request, lambda: np.concatenate(self._answer(planned, show_progress)))
         parts = np.split(released, np.cumsum([each.rows for each in planned])[:-1])
         inputs = (self._input({unit: as_text(sum(costs, Fraction(0)))}, released),)
         return tuple(
@@ -290,8 +290,7 @@ class PrivateTable(Gate):
         )
         check_memory(self.domain, list(score.cliques))
         request = {"select": planned.describe()}
-        self._charge([planned.event] * planned.draws, request)
-        return self._journaled(request, lambda: self._chosen(planned))
+        return self._buy([planned.event] * planned.draws, request, lambda: self._chosen(planned))
 
     def measure_scores(self, score: Score, *, epsilon: Any = None, rho: Any = None) -> np.ndarray:
         """Publish the score of every candidate with noise.
@@ -330,10 +329,8 @@ class PrivateTable(Gate):
         )
         check_memory(self.domain, list(score.cliques))
         request = {"scores": planned.describe()}
-        self._charge([planned.event], request)
-        return np.ldexp(
-            self._journaled(request, lambda: self._scored(planned)).astype(np.float64), -score.bits
-        )
+        released = self._buy([planned.event], request, lambda: self._scored(planned))
+        return np.ldexp(released.astype(np.float64), -score.bits)
 
     def respond(
         self,

@@ -115,7 +115,7 @@ class PrivateRatings(Gate):
         epsilon = exact_epsilon(epsilon)
         sensitivity, distribution = self.noise(pairs, measure, epsilon=epsilon)
         asked = {"similarities": {"pairs": pairs.tolist(), "measure": measure, "scale": distribution.scale}}
-        self._charge([LaplaceEvent(epsilon, None, distribution.scale)], asked)
+        event = LaplaceEvent(epsilon, None, distribution.scale)
 
         def compute() -> np.ndarray:
             low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
@@ -127,7 +127,7 @@ class PrivateRatings(Gate):
             call = tapes.Call(distribution.noise, public, distribution, moved, exact)
             return self._through_tape(call, lambda: exact + noise)
 
-        values = self._journaled(asked, compute)
+        values = self._buy([event], asked, compute)
         return NoisySimilarities(pairs, measure, values, sensitivity, distribution)
 
     def noise(self, pairs: np.ndarray, measure: str, *, epsilon: Any) -> tuple[int, DiscreteNoise]:
