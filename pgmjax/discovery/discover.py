@@ -484,7 +484,7 @@ class DiscoveryRun:
         """Return the budget of discovery and run together: of delta, a share is kept for labels of text."""
         if delta == 0:
             return Budget(epsilon)
-        risk = delta * self.settings.delta_share if self.table.may_have_labels else 0
+        risk = delta * self.settings.delta_share if self.table.draft.may_have_labels else 0
         return Budget(rho_for(epsilon, delta - risk), unit="rho", delta=risk or None)
 
     def describe(self) -> dict[str, Any]:

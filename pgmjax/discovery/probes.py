@@ -248,8 +248,8 @@ def _kind_of_text(text: str) -> int:
         if max(first, second) > 31 or min(first, second) > 12:
             return TEXT
         return DAY_FIRST if first > 12 else MONTH_FIRST if second > 12 else EITHER
-    for name, kind in (("day.month.year", DAY_DOT), ("year/month/day", YEAR_SLASH)):
-        if text.count(name[3 if kind == DAY_DOT else 4]) == 2 and _is_date(text, FORMATS[name]):
+    for mark, name, kind in ((".", "day.month.year", DAY_DOT), ("/", "year/month/day", YEAR_SLASH)):
+        if text.count(mark) == 2 and _is_date(text, FORMATS[name]):
             return kind
     if _PADDED.match(text):
         return TEXT  # a code such as 00123, whose zeros a number would lose

@@ -136,10 +136,9 @@ class Meter:
 
 def _places(cap: Fraction) -> int:
     """Return the least number of places, from 12, that represents a cap exactly; 12 if none does."""
-    for places in range(PLACES, _MOST_PLACES):
-        if (cap * 10**places).denominator == 1:
-            return places if cap * 10**places < LIMIT else PLACES
-    return PLACES
+    exact = (places for places in range(PLACES, _MOST_PLACES) if (cap * 10**places).denominator == 1)
+    found = next(exact, PLACES)
+    return found if cap * 10**found < LIMIT else PLACES
 
 
 def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[float, ...]:
