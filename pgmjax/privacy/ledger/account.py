@@ -97,7 +97,7 @@ class Account:
     found_by: int | None = None
     label_delta: Fraction = Fraction(0)
     exact: tuple[ExactFigure, ...] = ()
-    _meter: Meter = dataclasses.field(kw_only=True, repr=False)
+    _meter: Meter = dataclasses.field(init=False, repr=False, compare=False)
 
     @property
     def unit_of_privacy(self) -> Unit | None:
@@ -278,7 +278,7 @@ def _account(row: tuple[Any, ...], holding: dict[str, Any]) -> Account:
     meter = Meter(measure, places, tuple(json.loads(orders)), tuple(json.loads(caps)))
     totals = (0,) * len(meter.caps) if row[12] is None else tuple(json.loads(row[12]))
     place = meter.telling(totals)
-    return Account(
+    account = Account(
         name=name,
         measure=measure,
         relation=Relation.parse(relation),
@@ -292,9 +292,10 @@ def _account(row: tuple[Any, ...], holding: dict[str, Any]) -> Account:
         charges=row[13],
         digest=digest,
         created=created,
-        _meter=meter,
         **holding,
     )
+    checks.set_fields(account, _meter=meter)
+    return account
 
 
 def _charge(row: tuple[Any, ...], meter: Meter) -> ChargeRecord:

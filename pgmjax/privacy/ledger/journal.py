@@ -59,9 +59,9 @@ class HeldTable:
         definition = held.account.definition
         if definition is None and held.account.open is not None:
             definition = held._described(held.account.open)
-        if not isinstance(data, Dataset) or definition is None:
-            return dataclasses.replace(held, discovers=False)
-        return dataclasses.replace(held, data=data.under(definition), discovers=False)
+        if isinstance(data, Dataset) and definition is not None:
+            data = data.under(definition)
+        return cls(held.account, data, held.version)
 
     @classmethod
     def open(cls, ledger: Ledger, data: Dataset | Ratings) -> HeldTable:
@@ -174,7 +174,6 @@ class LedgerJournal:
         held.admit(ledger, key)
         self._ledger = ledger
         self._held = held
-        self._account = held.account
         self._key = key
         self._run: object = None
         self._charge: Charge | None = None
@@ -192,9 +191,9 @@ class LedgerJournal:
         `exact` are the notes of exact figures about the same people that were published.
         """
         number = None if self._charge is None else self._charge.id
-        figures = self._ledger.account(self._account.name).exact
+        figures = self._ledger.account(self._held.account.name).exact
         return {
-            "account": self._account.name,
+            "account": self._held.account.name,
             "key": self._key,
             "charge": number,
             "head": self._ledger.head(),
@@ -236,7 +235,7 @@ class LedgerJournal:
             if budget.delta:
                 whole = KeysEvent(budget.cap, budget.delta)
             self._charge = self._ledger.reserve(
-                self._account.name, self._key, self._request, [whole], relation=relation, secure=secure
+                self._held.account.name, self._key, self._request, [whole], relation=relation, secure=secure
             )
             self._secure = secure
         if self._secure and not secure:
