@@ -20,7 +20,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting.events import Event, check_relation
 from pgmjax.privacy.accounting.zcdp import epsilon_of
 from pgmjax.privacy.budget import BudgetExceeded
-from pgmjax.privacy.exact import as_text, exact
+from pgmjax.privacy.exact import as_text, exact_delta
 from pgmjax.privacy.ledger import chain
 from pgmjax.privacy.ledger.account import Account, ChargeRecord, charges, flag, word
 from pgmjax.privacy.ledger.database import LIMIT, LedgerFile
@@ -324,4 +324,4 @@ def label_delta_spent(connection: sqlite3.Connection, account: str) -> Fraction:
     """Return the sum of the deltas of all events that were charged to an account; most events have none."""
     rows = connection.execute("SELECT events FROM charge WHERE account = ?", (account,))
     records = [record for (text,) in rows for record in json.loads(text)]
-    return sum((exact("delta", record.get("delta", 0)) for record in records), Fraction(0))
+    return sum((exact_delta(record.get("delta", 0)) for record in records), Fraction(0))

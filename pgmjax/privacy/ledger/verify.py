@@ -77,7 +77,7 @@ def _faults(check: Iterator[str]) -> list[str]:
         if (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _NOT_DAMAGE:
             raise
         found.append(f"The file cannot be read: {reason(error)}.")
-    except (ValueError, TypeError, LookupError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         found.append(f"A row cannot be read: {type(error).__name__}.")
     return list(dict.fromkeys(found))
 
