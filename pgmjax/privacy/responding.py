@@ -247,7 +247,7 @@ class Responses(SingleProcess):
                 "values, or have them counted (local.marginals_of, Responses.counted)."
             )
         self._begin()
-        return self._blocks(self._kept)
+        return self._blocks(self._journaled)
 
     def counted(self, asked: Any, count: Callable[[Iterator[Block]], np.ndarray]) -> np.ndarray:
         """Return sums over all records, the one thing about the responses that a journal then keeps.
@@ -294,7 +294,7 @@ class Responses(SingleProcess):
                 yield give(reader, number, count)
                 progress.advance(count)
 
-    def _kept(self, reader: Reader, number: int, count: int) -> Block:
+    def _journaled(self, reader: Reader, number: int, count: int) -> Block:
         if self._gate._journal is None:
             return self._answered(reader, number, count)
         request = self._request(number, count)
