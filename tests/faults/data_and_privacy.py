@@ -262,7 +262,7 @@ FAULTS = (
         "the adaptive filter stops at the order of the largest cap",
         "pgmjax.privacy.accounting.renyi",
         "filter_order",
-        old="allowed / orders",
+        old="allowed / ORDERS",
         new="allowed",
         tests=("tests/privacy/accounting/test_renyi.py::test_the_order_of_a_filter_suits_gaussians",),
     ),

@@ -217,22 +217,20 @@ def _variance(one: Calibration, asked: Sequence[_Asked]) -> float:
     )
 
 
-def largest(
-    at: Callable[[Fraction], _Found | None], low: Fraction, tolerance: Fraction = _TOLERANCE
-) -> _Found | None:
+def largest(at: Callable[[Fraction], _Found | None], low: Fraction) -> _Found | None:
     """Return the function's result at the largest number for which it is not None.
 
     Args:
         at: function that returns None from some number on.
         low: starting point, > 0; larger numbers tried have 13 digits.
-        tolerance: relative distance from the result's number to one where the function returns None.
 
     Returns:
-        The result at the largest number tried for which there is one; None if `at(low)` is None.
+        The result at the largest number tried for which there is one, within 1e-5 of one where there is none;
+        None if `at(low)` is None.
 
     Example:
-        >>> largest(lambda x: float(x) if x * x <= 2 else None, Fraction(1), Fraction(1, 1000))
-        1.413940429688
+        >>> largest(lambda x: float(x) if x * x <= 2 else None, Fraction(1))
+        1.414206504822
     """
     best = at(low)
     if best is None:
@@ -242,7 +240,7 @@ def largest(
     while (found := at(high)) is not None:
         best, low, step = found, high, min(4 * step, Fraction(3))
         high = _short(low * (1 + step))
-    while high - low > tolerance * high:
+    while high - low > _TOLERANCE * high:
         middle = _short((low + high) / 2)
         if not low < middle < high:
             break
