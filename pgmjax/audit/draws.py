@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import partition
-from pgmjax.privacy.response import KaryResponse, ResponseDistribution, UnaryResponse, checked_noise
+from pgmjax.privacy.response import KaryResponse, ResponseDistribution, UnaryResponse
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import SelectionDistribution, ThresholdNoise
 from pgmjax.privacy.tape import Call, NonInterferenceError, Tape
@@ -54,7 +55,7 @@ class CountingBackend(SeededBackend):
 
     def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
         """Return the next numbers, int64 [size]."""
-        checked_noise(distribution)
+        checks.kind(distribution, DiscreteNoise, "distribution must be discrete noise")
         numbers = np.arange(self.draws, self.draws + size, dtype=np.int64)
         self.draws += size
         if self.draws > _OFFSET:

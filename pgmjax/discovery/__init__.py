@@ -2,7 +2,7 @@
 
 from pgmjax._internal import migration
 from pgmjax.data.draft import Draft
-from pgmjax.discovery.discover import Discovery, NothingFound, discover
+from pgmjax.discovery.discover import Discovery, NothingFound
 from pgmjax.discovery.open_table import OpenTable
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Draft",
     "NothingFound",
     "OpenTable",
-    "discover",
 ]
 
 migration.answer(globals())

@@ -8,23 +8,23 @@ choke point. What is found is public.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.checks import Error
+from pgmjax._internal import checks
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import outside_of_found
 from pgmjax.data.domain import Domain
+from pgmjax.data.encoding import Notation
 from pgmjax.data.relation import Relation
 from pgmjax.data.value import moment_text
 from pgmjax.discovery import probes
 from pgmjax.discovery.open_table import OpenTable, key_column
-from pgmjax.discovery.probes import FineCells, Reading
-from pgmjax.discovery.sketch import Sketch, Workbench, choose_bins, sketches
+from pgmjax.discovery.sketch import Sketch, choose_bins, sketches
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy.accounting.zcdp import rho_for
@@ -36,17 +36,17 @@ from pgmjax.privacy.partition import find_keys
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import marginal
 
-_PARTS = {"kinds": Fraction(1, 8), "magnitudes": Fraction(2, 8), "cells": Fraction(5, 8)}
+_STEP_SHARES = {"kinds": Fraction(1, 8), "magnitudes": Fraction(2, 8), "cells": Fraction(5, 8)}
 """The parts of a column's share that its steps cost; what text leaves over goes to its keys."""
-_FALSE = 1e-6  # probability that any empty cell of a histogram is taken for one with records
-_RARE = 0.01
+_FALSE_ALARM = 1e-6  # probability that any empty cell of a histogram is taken for one with records
+_RARE_SHARE = 0.01
 MOST_LABELS = 512
 _LARGEST_STEPS = 2.0**50
 _CALENDAR = {"day": (-719_162, 2_932_896), "second": (-719_162 * 86_400, 2_932_896 * 86_400)}
 """The first and the last day that a date can be, of the years 1 to 9999, from 1970-01-01 on."""
 
 
-class NothingFound(Error, ValueError):
+class NothingFound(checks.Error, ValueError):
     """A search of the open columns found nothing that could be measured; its cost is spent."""
 
 
@@ -80,8 +80,7 @@ class Discovery:
             said = (
                 "discover, the share of the budget that finds the open columns," if name == "share" else name
             )
-            value = exact_share(said, getattr(self, name), "0.1")
-            object.__setattr__(self, name, value)
+            checks.set_fields(self, **{name: exact_share(said, getattr(self, name), "0.1")})
 
     def to_dict(self) -> dict[str, str]:
         """Return the shares as exact strings."""
@@ -129,13 +128,12 @@ class _Column:
     name: str
     shape: str
     share: Fraction
-    reading: Reading | None = None
+    notation: Notation | None = None
     step: float | None = None
     missing: bool = False
-    fine: FineCells | None = None
+    fine: probes.FineCells | None = None
     attribute: Attribute | None = None
     note: str = ""
-    format: str | None = None
 
 
 def first_look(table: OpenTable) -> Dataset:
@@ -147,7 +145,7 @@ def first_look(table: OpenTable) -> Dataset:
 def discover(
     opened: PrivateTable,
     table: OpenTable,
-    purpose: Purpose,
+    stddev: float,
     show_progress: bool | None = None,
     look: Dataset | None = None,
 ) -> Found:
@@ -157,7 +155,8 @@ def discover(
         opened: the private table, over any of its columns, under the budget of discovery, which is spent as
             far as it is needed.
         table: the same table.
-        purpose: what the domain is for.
+        stddev: the standard deviation of the noise that a count over the domain will have, see
+            `stddev_of_use`: finer bins and rarer labels than that are of no use.
         show_progress: None shows a bar in terminals only, False never.
         look: the records as they were opened first; files that changed since then end the search. Default:
             as they are now.
@@ -174,7 +173,7 @@ def discover(
     Guarantees:
         As `PrivateTable` gives them: all steps together cost at most the budget of `opened`.
     """
-    search = _Search(opened, table, purpose, show_progress, first_look(table) if look is None else look)
+    search = _Search(opened, table, stddev, show_progress, first_look(table) if look is None else look)
     search.kinds()
     search.magnitudes()
     search.cells()
@@ -182,26 +181,19 @@ def discover(
     return search.found()
 
 
-@dataclasses.dataclass(frozen=True)
-class Purpose:
-    """The use of a domain, in public terms: two-way marginals under the rest of a budget.
+def stddev_of_use(unit: str, rest: Fraction, columns: int, records_of_unit: int = 1) -> float:
+    """Return the standard deviation of a count if as many two-way marginals as columns are measured.
 
-    Attributes:
+    Args:
         unit: of the budget, "epsilon" or "rho".
         rest: what is left for the measurements.
+        columns: number of columns of the domain.
         records_of_unit: the largest number of records of a unit of privacy.
     """
-
-    unit: str
-    rest: Fraction
-    records_of_unit: int = 1
-
-    def stddev(self, columns: int) -> float:
-        """Return the standard deviation of a count, if as many two-way marginals as columns are measured."""
-        each = float(self.rest) / max(2 * columns, 1)
-        if self.unit == "epsilon":
-            return 2**0.5 * self.records_of_unit / each
-        return self.records_of_unit / (2 * each) ** 0.5
+    each = float(rest) / max(2 * columns, 1)
+    if unit == "epsilon":
+        return 2**0.5 * records_of_unit / each
+    return records_of_unit / (2 * each) ** 0.5
 
 
 class _Search:
@@ -211,11 +203,11 @@ class _Search:
         self,
         opened: PrivateTable,
         table: OpenTable,
-        purpose: Purpose,
+        stddev: float,
         show_progress: bool | None,
         look: Dataset,
     ):
-        self._opened, self._table, self._purpose, self._show = opened, table, purpose, show_progress
+        self._opened, self._table, self._stddev, self._show = opened, table, stddev, show_progress
         self._look = look
         open_columns = table.draft.open
         share = opened.budget.remaining / max(len(open_columns), 1)
@@ -229,15 +221,14 @@ class _Search:
             raise ValueError(f"{_NO_DELTA} These columns may be text: {', '.join(texts)}.")
 
     def _measure(
-        self, attributes: Iterable[Attribute], part: str, names: Iterable[str]
+        self, attributes: Sequence[Attribute], part: str, names: Sequence[str]
     ) -> dict[str, LinearMeasurement]:
         """Measure the marginal of every column over an encoding of its own, for a part of its share."""
-        names = list(names)
         if not names:
             return {}
         data = self._table.under(attributes, like=self._look)
         sibling = self._opened.over(data, self._opened.budget)
-        costs = [self._columns[name].share * _PARTS[part] for name in names]
+        costs = [self._columns[name].share * _STEP_SHARES[part] for name in names]
         given: dict[str, Any] = {f"{self._opened.budget.unit}s": costs, "show_progress": self._show}
         answers = sibling.measure([marginal([name]) for name in names], **given)
         return dict(zip(names, answers, strict=True))
@@ -255,16 +246,17 @@ class _Search:
         for name, answer in answers.items():
             _interpret(self._columns[name], answer.values.astype(float), _significant(answer))
 
-    def _ordered(self) -> list[_Column]:
-        return [column for column in self._columns.values() if column.reading is not None and not column.note]
+    def _ordered(self) -> list[tuple[_Column, Notation]]:
+        """Return the columns of numbers or dates that are not given up, and how they are written."""
+        return [(c, c.notation) for c in self._columns.values() if c.notation is not None and not c.note]
 
     def magnitudes(self) -> None:
         """Find between which bounds the numbers of each ordered column lie."""
-        columns = self._ordered()
-        attributes = [probes.magnitude_probe(c.name, c.reading) for c in columns if c.reading is not None]
-        answers = self._measure(attributes, "magnitudes", [column.name for column in columns])
+        ordered = self._ordered()
+        attributes = [probes.magnitude_probe(column.name, notation) for column, notation in ordered]
+        answers = self._measure(attributes, "magnitudes", [column.name for column, _ in ordered])
         edges = probes.magnitude_edges()
-        for column in columns:
+        for column, notation in ordered:
             answer = answers[column.name]
             counts, least = answer.values[:-1].astype(float), _significant(answer)
             there = np.flatnonzero(counts > least)
@@ -273,8 +265,8 @@ class _Search:
                 continue
             low, high = float(edges[there[0]]), float(edges[there[-1] + 1])
             column.missing = self._keeps_all or bool(answer.values[-1] > least)
-            if column.reading is not None and column.reading.time is not None:
-                first, last = _CALENDAR[column.reading.time]  # the edges of magnitudes lie beyond its ends
+            if notation.time is not None:
+                first, last = _CALENDAR[notation.time]  # the edges of magnitudes lie beyond its ends
                 low, high = min(max(low, first), last - 1), min(high, last + 1)
             if column.step is not None and max(abs(low), abs(high)) >= _LARGEST_STEPS * column.step:
                 column.step = None
@@ -282,34 +274,32 @@ class _Search:
                 high -= column.step
             if not high > low:
                 high = low + (column.step or 1.0)
-            column.fine = FineCells.over(low, high, column.step)
+            column.fine = probes.FineCells.over(low, high, column.step)
 
     def cells(self) -> None:
         """Find where the numbers of each ordered column lie, and its bins."""
-        columns = self._ordered()
-        if not columns:
+        ordered = self._ordered()
+        if not ordered:
             return
-        fine = {column.name: column.fine for column in columns if column.fine is not None}
-        readings = {column.name: column.reading for column in columns if column.reading is not None}
-        probed = [fine[name].probe(name, readings[name]) for name in fine]
+        fine = {column.name: column.fine for column, _ in ordered if column.fine is not None}
+        probed = [fine[column.name].probe(column.name, notation) for column, notation in ordered]
         data = self._table.under(probed, like=self._look)
-        costs = {column.name: column.share * _PARTS["cells"] for column in columns}
+        costs = {column.name: column.share * _STEP_SHARES["cells"] for column, _ in ordered}
         self._sketches = sketches(self._opened, data, fine, costs, self._records, self._show)
-        stddev = self._purpose.stddev(len(self._table.draft.columns))
-        for column in columns:
+        for column, notation in ordered:
             sketch, cells = self._sketches[column.name].without_tails(), fine[column.name]
-            edges = choose_bins(sketch, cells.is_point, Workbench(self._records, stddev))
+            edges = choose_bins(sketch, cells.is_point, self._records, self._stddev)
             pieces = list(zip(cells.edges(sketch.edges[:-1]), sketch.counts.round().tolist(), strict=True))
-            column.attribute = _ordered_attribute(column, cells.edges(edges), pieces)
+            column.attribute = _ordered_attribute(column, notation, cells.edges(edges), pieces)
 
     def keys(self) -> None:
         """Find the labels of each column of text."""
-        columns = [c for c in self._columns.values() if c.reading is None and not c.note]
+        columns = [c for c in self._columns.values() if c.notation is None and not c.note]
         budget = self._opened.budget
         for column in columns:
             data, coder = key_column(self._table, column.name, self._look)
             sibling = self._opened.over(data, budget)
-            rest = column.share * (1 - _PARTS["kinds"])
+            rest = column.share * (1 - _STEP_SHARES["kinds"])
             risk = budget.delta / len(columns)
             keys, missing, other, least = find_keys(sibling, column.name, coder, rho=rest, delta=risk)
             self._label(column, keys, missing, other, least)
@@ -318,9 +308,8 @@ class _Search:
         if not keys:
             self._left_out[column.name] = "no value of it is shared by enough records"
             return
-        stddev = self._purpose.stddev(len(self._table.draft.columns))
         kept = sorted(keys, key=lambda key: -keys[key])[:MOST_LABELS]
-        labels = sorted(kept[: max(1, sum(keys[key] > stddev for key in kept))])
+        labels = sorted(kept[: max(1, sum(keys[key] > self._stddev for key in kept))])
         rest = self._records - sum(keys[label] for label in labels) - max(missing, 0)
         significant = least / 2
         spec: dict[str, Any] = {"labels": labels}
@@ -377,7 +366,7 @@ _NO_DELTA = (
 def _significant(answer: LinearMeasurement) -> float:
     """Return the count that noise alone exceeds in no cell, but for a probability of 1 in a million."""
     assert isinstance(answer.distribution, DiscreteNoise)
-    return float(answer.distribution.radius(_FALSE / answer.values.size))
+    return float(answer.distribution.radius(_FALSE_ALARM / answer.values.size))
 
 
 def _interpret(column: _Column, counts: np.ndarray, significant: float) -> None:
@@ -403,7 +392,8 @@ def _interpret(column: _Column, counts: np.ndarray, significant: float) -> None:
         if sums.get("comma", 0.0) > max(2 * significant, fractions):  # whole numbers have no comma
             best = "comma"
         grouped = counts[probes.THOUSANDS] > significant
-        column.reading = Reading(",", ".") if best == "comma" else Reading(".", "," if grouped else "")
+        decimal, thousands = (",", ".") if best == "comma" else (".", "," if grouped else "")
+        column.notation = Notation(decimal=decimal, thousands=thousands)
         column.step = _step(counts, best, significant)
         return
     form = best
@@ -411,7 +401,7 @@ def _interpret(column: _Column, counts: np.ndarray, significant: float) -> None:
         first, second = counts[probes.DAY_FIRST], counts[probes.MONTH_FIRST]
         form = "day/month/year" if first >= second else "month/day/year"
     time = "second" if best == "iso" and counts[probes.TIME] > significant else "day"
-    column.reading, column.step, column.format = Reading(time=time, form=form), 1, probes.FORMATS[form]
+    column.notation, column.step = Notation(time=time, format=probes.FORMATS[form]), 1
 
 
 def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
@@ -422,7 +412,7 @@ def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
     total = max(float(by_decimals.sum()), 1.0)
     for decimals in range(number - 1):
         beyond = float(by_decimals[decimals + 1 :].sum())
-        if beyond <= max(2 * significant, _RARE * total):  # a sum of several noisy counts
+        if beyond <= max(2 * significant, _RARE_SHARE * total):  # a sum of several noisy counts
             return [1, 0.1, 0.01, 0.001][decimals]
     return None
 
@@ -439,32 +429,23 @@ def _within_calendar(
     return inside, list(shares.items())
 
 
-def _ordered_attribute(column: _Column, edges: list[float], pieces: list[tuple[float, float]]) -> Attribute:
-    reading = column.reading
-    assert reading is not None
-    spec: dict[str, Any] = {"clip": True}
-    if reading.time is not None:
-        edges, pieces = _within_calendar(edges, pieces, *_CALENDAR[reading.time])
-    if sum(share for _, share in pieces) > 0:
-        spec["within"] = pieces
-    if column.missing:
-        spec["missing"] = [text for text in probes.MISSING_TEXTS if text]
-    if reading.time is not None:
-        spec["dates"] = [moment_text(edge, reading.time) for edge in edges]
-        if column.format:
-            spec["format"] = column.format
+def _ordered_attribute(
+    column: _Column, notation: Notation, edges: list[float], pieces: list[tuple[float, float]]
+) -> Attribute:
+    spec: dict[str, Any]
+    if notation.time is not None:
+        edges, pieces = _within_calendar(edges, pieces, *_CALENDAR[notation.time])
+        spec = {"dates": [moment_text(edge, notation.time) for edge in edges], "format": notation.format}
         column.note = f"dates, {len(edges) - 1} cells"
     else:
-        spec["bins"] = edges
-        if column.step is not None:
-            spec["grid"] = column.step
-        if reading.decimal != ".":
-            spec["decimal"] = reading.decimal
-        if reading.thousands:
-            spec["thousands"] = reading.thousands
+        decimal = notation.decimal if notation.decimal != "." else ""
+        spec = {"bins": edges, "grid": column.step, "decimal": decimal, "thousands": notation.thousands}
         on = "real numbers" if column.step is None else f"numbers on a grid of {column.step:g}"
         column.note = f"{on}, {len(edges) - 1} bins"
-    return Attribute.from_spec(column.name, spec)
+    has_shares = sum(share for _, share in pieces) > 0
+    markers = [text for text in probes.MISSING_TEXTS if text and column.missing]
+    spec |= {"clip": True, "within": pieces if has_shares else None, "missing": markers}
+    return Attribute.from_spec(column.name, {key: value for key, value in spec.items() if value})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -492,20 +473,18 @@ class DiscoveryRun:
         """
         if ledger is None:
             return cls(table, settings, first_look(table))
-        held = HeldTable.open(ledger, first_look(table))
+        first = first_look(table)
+        held = HeldTable.open(ledger, first)
         if held.account.open is not None:
             table = table.held_as(held.account.open)
-        look = first_look(table)
-        if isinstance(held.data, Dataset):
-            look = look.as_old_as(held.data)
-            held = dataclasses.replace(held, data=look)
-        return cls(table, settings, look, held)
+        look = first_look(table).as_old_as(first)
+        return cls(table, settings, look, dataclasses.replace(held, data=look))
 
     def budget(self, epsilon: Any, delta: Any) -> Budget:
         """Return the budget of discovery and run together: of delta, a share is kept for labels of text."""
         if delta == 0:
             return Budget(epsilon)
-        risk = delta * self.settings.delta_share if self.table.may_have_labels else 0
+        risk = delta * self.settings.delta_share if self.table.draft.may_have_labels else 0
         return Budget(rho_for(epsilon, delta - risk), unit="rho", delta=risk or None)
 
     def describe(self) -> dict[str, Any]:
@@ -537,9 +516,10 @@ class DiscoveryRun:
             ValueError, BudgetExceeded, TableChangedError: as `discover`.
         """
         whole, spends = opened.budget, opened.budget.cap * self.settings.share
-        purpose = Purpose(whole.unit, whole.cap - spends - kept, opened.max_records)
+        columns = len(self.table.draft.columns)
+        stddev = stddev_of_use(whole.unit, whole.cap - spends - kept, columns, opened.max_records)
         part = opened.over(self.look, whole.part(spends, delta=whole.delta or None))
-        found = discover(part, self.table, purpose, show_progress, self.look)
+        found = discover(part, self.table, stddev, show_progress, self.look)
         receipt = opened.receipt()
         if ledger is not None and receipt is not None:
             ledger.set_discovered(receipt["account"], receipt["charge"], found.domain)

@@ -17,8 +17,7 @@ from pgmjax.data.definition import OpenDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.draft import Draft
 from pgmjax.data.entry import OPEN
-from pgmjax.discovery.probes import MISSING_TEXTS, Probe
-from pgmjax.privacy.partition import KeyCoder
+from pgmjax.discovery.probes import MISSING_TEXTS, KeyCoder, Probe
 
 _OPTIONS = ("unit", "encoding")
 
@@ -62,8 +61,12 @@ class OpenTable:
                 "no weights, its columns have names, and what happens to rows outside is found."
             )
         for name, dtype in types.items():
-            if dtype is not None and name in draft.columns:
-                _check_type(draft, name, dtype)
+            if dtype is None or name not in draft.columns:
+                continue
+            try:
+                source_arrow.check_type(functools.partial(draft.refusal, name), dtype)
+            except TypeError as error:
+                raise TypeError(f"Column {name!r}: {error}. Nothing was spent.") from None
         self.draft = draft
         self._types = types
         self._opener = opener
@@ -139,11 +142,6 @@ class OpenTable:
         """The unit of privacy, None for one row."""
         return self._given.get("unit")
 
-    @property
-    def may_have_labels(self) -> bool:
-        """True if an open column may turn out to be text."""
-        return self.draft.may_have_labels
-
     def held_as(self, definition: OpenDefinition) -> OpenTable:
         """Return the same table as its holder defined it: with the holder's draft, unit and encoding.
 
@@ -163,10 +161,6 @@ class OpenTable:
         text = "encoding" in self._given or definition.encoding is not None
         given = {"unit": definition.unit, **({"encoding": definition.encoding} if text else {})}
         return OpenTable(definition.draft, self._opener, given, self._types, definition)
-
-    def declares(self, name: str) -> bool:
-        """Return whether the type of a column is that of a schema."""
-        return self._types.get(name) is not None
 
     def reads(self, attribute: Attribute) -> bool:
         """Return whether a column can match an attribute that was found for it, by what is public of both."""
@@ -199,13 +193,6 @@ class OpenTable:
         return data if like is None else data.as_old_as(like)
 
 
-def _check_type(draft: Draft, name: str, dtype: Any) -> None:
-    try:
-        source_arrow.check_type(functools.partial(draft.refusal, name), dtype)
-    except TypeError as error:
-        raise TypeError(f"Column {name!r}: {error}. Nothing was spent.") from None
-
-
 def key_column(table: OpenTable, name: str, like: Dataset | None = None) -> tuple[Dataset, KeyCoder]:
     """Return one column of a table encoded by its texts, and the encoder. Private.
 
@@ -214,5 +201,5 @@ def key_column(table: OpenTable, name: str, like: Dataset | None = None) -> tupl
         name: the column.
         like: as for `OpenTable.under`.
     """
-    coder = KeyCoder(MISSING_TEXTS, exact=table.declares(name))
+    coder = KeyCoder(MISSING_TEXTS, exact=table._types.get(name) is not None)
     return table.under([Probe(name, coder.size, rule=coder)], like=like), coder

@@ -1,13 +1,13 @@
-"""Public encodings of raw columns by which discovery counts: kinds of values, magnitudes, fine cells.
+"""Encodings of raw columns by which discovery counts: kinds of values, magnitudes, fine cells, keys.
 
 Every encoding is total: any value has a code, whatever it is, so that no record is ever refused or left out.
 """
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import datetime
-import functools
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -24,10 +24,12 @@ from pgmjax.data.value import (
     is_missing,
     key_of,
     key_of_written,
+    keys_of_moments,
     moment_of,
     number_of,
     shortest,
 )
+from pgmjax.privacy import partition
 
 MISSING_TEXTS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?")
 """Texts that are read as missing values in a column that nobody described."""
@@ -66,8 +68,9 @@ FORMATS = {
 }
 """The forms in which dates are found in text, by name; None is ISO 8601."""
 
-_LEAST, _MOST = -20, 62  # powers of 2 between which magnitudes are told apart
-MAGNITUDES = 2 * (_MOST - _LEAST) + 1
+_LONGEST_KEY = 200
+_LEAST_POWER, _MOST_POWER = -20, 62  # powers of 2 between which magnitudes are told apart
+MAGNITUDES = 2 * (_MOST_POWER - _LEAST_POWER) + 1
 """Cells of a magnitude: negative ones from the largest, zero, positive ones; missing ones come after them."""
 
 _DOT = re.compile(
@@ -97,7 +100,41 @@ class Probe(Attribute):
         return self.rule
 
 
-class ProbeCoder(Coder):
+class TotalCoder(Coder):
+    """An encoder that has a code for every value.
+
+    Args:
+        size: number of codes.
+        null: code of null.
+    """
+
+    def __init__(self, size: int, null: int):
+        super().__init__(size)
+        self._null = null
+
+    def finish(self, raw: np.ndarray) -> Encoded:
+        """Turn raw codes [rows] into codes; null has the code of missing values."""
+        return super().finish(np.where(raw == encoding.MISSING, self._null, raw))
+
+    def encode_objects(self, values: Iterable[Any]) -> Encoded:
+        """Encode Python objects of any types."""
+        return self.finish(self.raw_codes(values))
+
+    def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
+        """Encode numbers or bools [rows]; `null` [rows] is true for missing values."""
+        raw = self._raw_numbers(values)
+        return self.finish(raw if null is None else np.where(null, self._null, raw))
+
+    @abc.abstractmethod
+    def _raw_numbers(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes [rows] of numbers or bools [rows]."""
+
+    def refusal(self, storage: str) -> str:
+        """Return nothing: every value has a code."""
+        return ""
+
+
+class ProbeCoder(TotalCoder):
     """An encoder by a function of one value, and of arrays of numbers at once.
 
     Args:
@@ -116,8 +153,8 @@ class ProbeCoder(Coder):
         missing: int,
         times: Callable[[np.ndarray], np.ndarray],
     ):
-        super().__init__(size)
-        self._one, self._numbers, self._null, self._times = one, numbers, missing, times
+        super().__init__(size, missing)
+        self._one, self._numbers, self._times = one, numbers, times
 
     def raw_code(self, value: Any) -> int:
         """Return the code of one value."""
@@ -126,33 +163,61 @@ class ProbeCoder(Coder):
         number = number_of(value)
         return self._one(value) if number is None else int(self._numbers(np.array([as_float(number)]))[0])
 
-    def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
-        """Return the codes [values] of values encoded one by one."""
-        return np.fromiter(map(self.raw_code, values), dtype=np.int64)
-
-    def finish(self, raw: np.ndarray) -> Encoded:
-        """Turn raw codes [rows] into codes; null has the code of missing values."""
-        return super().finish(np.where(raw == encoding.MISSING, self._null, raw))
-
-    def encode_objects(self, values: Iterable[Any]) -> Encoded:
-        """Encode Python objects of any types."""
-        return self.finish(self.raw_codes(values))
-
-    def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
-        """Encode numbers or bools [rows]; `null` [rows] is true for missing values."""
+    def _raw_numbers(self, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind == "b":
-            raw = self.raw_codes((False, True))[values.astype(np.intp)]
-        else:
-            raw = self._numbers(shortest(values))
-        return self.finish(raw if null is None else np.where(null, self._null, raw))
-
-    def refusal(self, storage: str) -> str:
-        """Return nothing: every value has a code."""
-        return ""
+            return self.raw_codes((False, True))[values.astype(np.intp)]
+        return self._numbers(shortest(values))
 
     def encode_times(self, values: np.ndarray) -> Encoded:
         """Encode dates or times, datetime64 [rows]."""
         return self.finish(self._times(values))
+
+
+class KeyCoder(TotalCoder):
+    """An encoder that gives every value the next code when it first meets it. Its codes are private.
+
+    Values are told apart by their canonical form, `data.value.key_of`, whatever type they are stored in.
+    Forms that no label can be, for their length or their characters, have the code OTHER; empty ones, null
+    and the markers have MISSING: see `privacy.partition`, which counts them.
+
+    Args:
+        markers: texts that are read as missing.
+        exact: whether numbers are as they were given. Those of an undeclared type may have become floats, as
+            whole numbers do where one value is missing; where that rounds them, they have OTHER.
+    """
+
+    def __init__(self, markers: tuple[str, ...] = (), exact: bool = True):
+        super().__init__((1 << 31) - 1, partition.MISSING)
+        self._exact = exact
+        self._markers = {"", *markers}
+        self._codes: dict[str, int] = {}
+
+    @property
+    def keys(self) -> list[str]:
+        """The canonical forms met so far, in the order of their codes. Private."""
+        return list(self._codes)
+
+    def raw_code(self, value: Any) -> int:
+        """Return the code of one value."""
+        key = key_of(value) or ""
+        if key in self._markers:
+            return partition.MISSING
+        if len(key) > _LONGEST_KEY or not key.isprintable():
+            return partition.OTHER
+        if not self._exact and encoding.EXACT <= abs(number_of(value) or 0) < math.inf:
+            return partition.OTHER
+        return self._codes.setdefault(key, partition.FIRST + len(self._codes))
+
+    def _raw_numbers(self, values: np.ndarray) -> np.ndarray:
+        distinct, index = np.unique(
+            shortest(values) if values.dtype.kind == "f" else values, return_inverse=True
+        )
+        return self.raw_codes(distinct.tolist())[index]
+
+    def encode_times(self, values: np.ndarray) -> Encoded:
+        """Encode dates or times, datetime64 [rows], by their ISO forms."""
+        distinct, index = np.unique(values, return_inverse=True)
+        return self.finish(self.raw_codes(keys_of_moments(distinct))[index])
 
 
 def kind_probe(name: str) -> Probe:
@@ -183,8 +248,8 @@ def _kind_of_text(text: str) -> int:
         if max(first, second) > 31 or min(first, second) > 12:
             return TEXT
         return DAY_FIRST if first > 12 else MONTH_FIRST if second > 12 else EITHER
-    for name, kind in (("day.month.year", DAY_DOT), ("year/month/day", YEAR_SLASH)):
-        if text.count(name[3 if kind == DAY_DOT else 4]) == 2 and _is_date(text, FORMATS[name]):
+    for mark, name, kind in ((".", "day.month.year", DAY_DOT), ("/", "year/month/day", YEAR_SLASH)):
+        if text.count(mark) == 2 and _is_date(text, FORMATS[name]):
             return kind
     if _PADDED.match(text):
         return TEXT  # a code such as 00123, whose zeros a number would lose
@@ -214,54 +279,36 @@ def _kinds_of_times(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnat(values), MISSING, kinds)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """The form of the values of an ordered column, by which they are read as numbers.
+def number_in(notation: Notation, value: Any) -> float:
+    """Return a value that is no number as one, as it is written in a notation; NaN if it is none.
 
-    Attributes:
-        decimal: the decimal separator of numbers in text.
-        thousands: the separator of groups of three digits in text; "" for none.
-        time: "day" or "second" if the values are dates, counted in these since 1970-01-01; None for numbers.
-        form: the form of dates in text, one of `FORMATS`.
+    Example:
+        >>> german = Notation(decimal=",", thousands=".")
+        >>> number_in(german, "1.234,5"), number_in(Notation(time="day"), "1970-01-03")
+        (1234.5, 2.0)
     """
+    if isinstance(value, (datetime.date, np.datetime64)):
+        return notation.moment(value) if notation.time is not None else math.nan
+    found = None if isinstance(value, bool) else notation.number(str(value).strip())
+    return math.nan if found is None else as_float(found)
 
-    decimal: str = "."
-    thousands: str = ""
-    time: str | None = None
-    form: str = "iso"
 
-    def number(self, value: Any) -> float:
-        """Return a value that is no number as one; NaN if it is none.
+def number_probe(
+    name: str, notation: Notation, size: int, place: Callable[[np.ndarray], np.ndarray]
+) -> Probe:
+    """Return an attribute of numbers coded by `place`; the last of `size` codes is that of all others."""
 
-        Example:
-            >>> german = Reading(decimal=",", thousands=".")
-            >>> german.number("1.234,5"), Reading(time="day").number("1970-01-03")
-            (1234.5, 2.0)
-        """
-        if isinstance(value, (datetime.date, np.datetime64)):
-            return self.notation.moment(value) if self.time is not None else math.nan
-        found = None if isinstance(value, bool) else self.notation.number(str(value).strip())
-        return math.nan if found is None else as_float(found)
+    def placed(values: np.ndarray) -> np.ndarray:
+        other = np.isnan(values)
+        return np.where(other, size - 1, place(np.where(other, 0.0, values))).astype(np.int64)
 
-    @functools.cached_property
-    def notation(self) -> Notation:
-        """The same for an attribute."""
-        return Notation(1 if self.time else None, self.time, FORMATS[self.form], self.decimal, self.thousands)
+    def of_times(values: np.ndarray) -> np.ndarray:
+        return placed(notation.moments(values) if notation.time else np.full(len(values), np.nan))
 
-    def coder(self, size: int, place: Callable[[np.ndarray], np.ndarray]) -> ProbeCoder:
-        """Return an encoder of numbers by `place`; the last of `size` codes is that of all other values."""
+    def one(value: Any) -> int:
+        return int(placed(np.array([number_in(notation, value)]))[0])
 
-        def placed(values: np.ndarray) -> np.ndarray:
-            other = np.isnan(values)
-            return np.where(other, size - 1, place(np.where(other, 0.0, values))).astype(np.int64)
-
-        def of_times(values: np.ndarray) -> np.ndarray:
-            return placed(self.notation.moments(values) if self.time else np.full(len(values), np.nan))
-
-        def one(value: Any) -> int:
-            return int(placed(np.array([self.number(value)]))[0])
-
-        return ProbeCoder(size, one, placed, size - 1, of_times)
+    return Probe(name, size, rule=ProbeCoder(size, one, placed, size - 1, of_times))
 
 
 def _is_date(text: str, form: str | None) -> bool:
@@ -272,24 +319,25 @@ def _is_date(text: str, form: str | None) -> bool:
     return False
 
 
-def magnitude_probe(name: str, reading: Reading) -> Probe:
+def magnitude_probe(name: str, notation: Notation) -> Probe:
     """Return an attribute whose codes are the sign and the power of 2 of numbers; the last, no number."""
-    size = MAGNITUDES + 1
-    return Probe(name, size, rule=reading.coder(size, _magnitudes))
+    return number_probe(name, notation, MAGNITUDES + 1, _magnitudes)
 
 
 def _magnitudes(values: np.ndarray) -> np.ndarray:
-    size = np.minimum(np.abs(values), 2.0**_MOST)
-    zero = size < 2.0**_LEAST
+    size = np.minimum(np.abs(values), 2.0**_MOST_POWER)
+    zero = size < 2.0**_LEAST_POWER
     # frexp is exact, and its exponent is one above the power
-    power = np.clip(np.frexp(np.where(zero, 1.0, size))[1] - 1, _LEAST, _MOST - 1) - _LEAST + 1
-    middle = _MOST - _LEAST
+    power = (
+        np.clip(np.frexp(np.where(zero, 1.0, size))[1] - 1, _LEAST_POWER, _MOST_POWER - 1) - _LEAST_POWER + 1
+    )
+    middle = _MOST_POWER - _LEAST_POWER
     return middle + np.where(zero, 0, np.where(values < 0, -power, power))
 
 
 def magnitude_edges() -> np.ndarray:
     """Return the edges of the cells of magnitudes, float64 [MAGNITUDES + 1]; zero has a cell of no width."""
-    powers = 2.0 ** np.arange(_LEAST, _MOST + 1)
+    powers = 2.0 ** np.arange(_LEAST_POWER, _MOST_POWER + 1)
     powers[0] = 0.0  # what is nearer to zero is as good as zero
     return np.concatenate([-powers[::-1], powers])
 
@@ -353,6 +401,6 @@ class FineCells:
         """Return whether the cells first..last-1 hold one value only."""
         return self.step is not None and (last - first) * self.width == 1
 
-    def probe(self, name: str, reading: Reading) -> Probe:
+    def probe(self, name: str, notation: Notation) -> Probe:
         """Return an attribute of these cells; its last code is that of values that are no numbers."""
-        return Probe(name, self.cells + 1, rule=reading.coder(self.cells + 1, self.place))
+        return number_probe(name, notation, self.cells + 1, self.place)

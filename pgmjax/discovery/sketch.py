@@ -11,8 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -27,35 +26,33 @@ from pgmjax.queries import marginal
 
 FINEST = 256
 """A sketch has about this many cells at most."""
-_TAIL = 1.0  # standard deviations of noise that the records of a tail must exceed together
-_SIGNIFICANT = 4.0  # standard deviations of noise from which a node is divided
+_TAIL_STDDEVS = 1.0  # standard deviations of noise that the records of a tail must exceed together
+_SPLIT_STDDEVS = 4.0  # standard deviations of noise from which a node is divided
 _BRANCHES = 4
 _SHAPE_SHARE = Fraction(1, 2)  # of a column's epsilon for the shape of a tree; the rest is for the counts
-_WITHIN = 1.0
+_WITHIN_BIN_ERROR = 1.0
 """The error within a bin, as a share of its mass squared; calibrated by bench/discovery.py."""
 MOST_BINS = 64
 FEWEST_BINS = 4
 
 
-@dataclass
+@dataclasses.dataclass
 class Sketch:
     """Estimated counts of consecutive cells.
 
     Attributes:
         edges: edges [n + 1] of the cells, as numbers of fine cells.
         counts: estimated numbers of records [n], >= 0.
-        missing: estimated number of records that have no number.
         stddev: standard deviation of the noise of one measured count.
     """
 
     edges: np.ndarray
     counts: np.ndarray
-    missing: float
     stddev: float
 
     def without_tails(self) -> Sketch:
         """Return the sketch without the cells at both ends that hold no more records than noise would."""
-        most = _TAIL * self.stddev
+        most = _TAIL_STDDEVS * self.stddev
         kept = (np.cumsum(self.counts) > most) & (np.cumsum(self.counts[::-1])[::-1] > most)
         if not kept.any():
             return self
@@ -93,31 +90,28 @@ def _by_shape(table: PrivateTable, data: Dataset, name: str, fine: FineCells, co
     share = cost * _SHAPE_SHARE
     opened = table.over(data, table.budget)
     edges = find_cells(opened, name, fine.cells, epsilon=share, most=FINEST)
-    leaves, codes = _merged(name, fine, edges)
-    recoded = data.recode(_with(data.domain, leaves), {name: codes})
-    measured = table.over(recoded, table.budget).measure([marginal([name])], epsilons=[cost - share])[0]
+    leaves = np.searchsorted(edges, np.arange(fine.cells), side="right") - 1
+    merged = _merged(data, {name: np.append(leaves, len(edges) - 1)})
+    measured = table.over(merged, table.budget).measure([marginal([name])], epsilons=[cost - share])[0]
     counts = measured.values.astype(float)
-    return Sketch(edges, np.maximum(counts[:-1], 0), max(counts[-1], 0.0), float(measured.row_stddevs()[0]))
+    return Sketch(edges, np.maximum(counts[:-1], 0), float(measured.row_stddevs()[0]))
 
 
-def _merged(name: str, fine: FineCells, edges: np.ndarray) -> tuple[Attribute, np.ndarray]:
-    """Return an attribute of merged fine cells, and the code of each fine one [cells + 1]."""
-    codes = np.searchsorted(edges, np.arange(fine.cells), side="right") - 1
-    return Attribute(name, len(edges)), np.append(codes, len(edges) - 1)
+def _merged(data: Dataset, codes: Mapping[str, np.ndarray]) -> Dataset:
+    """Return records in merged cells, given the code of each fine one [cells + 1] by attribute."""
+    merged = {name: Attribute(name, int(each.max()) + 1) for name, each in codes.items()}
+    domain = Domain({name: merged.get(name, data.domain.attribute(name)) for name in data.domain})
+    return data.recode(domain, codes)
 
 
-def _with(domain: Domain, attribute: Attribute) -> Domain:
-    return Domain({name: attribute if name == attribute.name else domain.attribute(name) for name in domain})
-
-
-@dataclass
+@dataclasses.dataclass
 class _Node:
     """A node of a tree: fine cells first..last-1, its noisy count and its children."""
 
     first: int
     last: int
     noisy: float
-    children: list[_Node] = field(default_factory=list)
+    children: list[_Node] = dataclasses.field(default_factory=list)
     estimate: float = 0.0
     variance: float = 1.0
 
@@ -132,33 +126,26 @@ def _by_levels(
 ) -> dict[str, Sketch]:
     roots = {name: _Node(0, cells.cells, records) for name, cells in fine.items()}
     open_nodes = {name: [root] for name, root in roots.items()}
-    missing: dict[str, list[float]] = {name: [] for name in fine}
     stddevs = dict.fromkeys(fine, 0.0)
     for level in range(max(cells.levels for cells in fine.values())):
         names = [name for name in fine if open_nodes[name] and level < fine[name].levels]
         if not names:
             break
         groups = {name: _children(open_nodes[name], fine[name]) for name in names}
-        domain = data.domain
-        for name in names:
-            domain = _with(domain, Attribute(name, int(groups[name].max()) + 1))
-        sibling = table.over(data.recode(domain, groups), table.budget)
+        sibling = table.over(_merged(data, groups), table.budget)
         rhos = [costs[name] / fine[name].levels for name in names]
         answers = sibling.measure(
             [marginal([name]) for name in names], rhos=rhos, show_progress=show_progress
         )
         for name, answer in zip(names, answers, strict=True):
             stddevs[name] = float(answer.row_stddevs()[0])
-            missing[name].append(float(answer.values[-1]))
             open_nodes[name] = _grown(open_nodes[name], answer.values, stddevs[name], records)
-    return {
-        name: _settled(root, float(np.mean(missing[name])), stddevs[name], records)
-        for name, root in roots.items()
-    }
+    return {name: _settled(root, stddevs[name]) for name, root in roots.items()}
 
 
 def _children(nodes: Sequence[_Node], fine: FineCells) -> np.ndarray:
     """Return the code of each fine cell: of the child it lies in, or of the rest, or, at the end, missing."""
+    # only open nodes are divided: all other cells count together, so that each record counts once a level
     rest = len(nodes) * _BRANCHES
     codes = np.full(fine.cells + 1, rest)
     codes[-1] = rest + 1
@@ -170,7 +157,7 @@ def _children(nodes: Sequence[_Node], fine: FineCells) -> np.ndarray:
 
 def _grown(nodes: Sequence[_Node], values: np.ndarray, stddev: float, records: float) -> list[_Node]:
     """Give the nodes their measured children; return those to be divided next."""
-    least = max(records / FINEST, _SIGNIFICANT * stddev)
+    least = max(records / FINEST, _SPLIT_STDDEVS * stddev)
     found = []
     for number, node in enumerate(nodes):
         width = (node.last - node.first) // _BRANCHES
@@ -183,90 +170,74 @@ def _grown(nodes: Sequence[_Node], values: np.ndarray, stddev: float, records: f
     return found
 
 
-def _settled(root: _Node, missing: float, stddev: float, records: float) -> Sketch:
+def _settled(root: _Node, stddev: float) -> Sketch:
     """Make a tree's counts consistent by least squares, and return its leaves.
 
     References:
         Hay et al. 2010, "Boosting the accuracy of differentially private histograms through consistency",
         section 4, with variances of their own where nodes have no children.
     """
-    _upwards(root)
+    nodes = list(_tree(root))  # parents before their children
+    for node in reversed(nodes):
+        # the best estimate from a node's own count and those below it, and its relative variance
+        node.estimate, node.variance = node.noisy, 1.0
+        if node.children:
+            below = sum(child.estimate for child in node.children)
+            variance = sum(child.variance for child in node.children)
+            node.variance = variance / (1.0 + variance)
+            node.estimate = node.variance * node.noisy + (1 - node.variance) * below
     root.estimate = max(root.estimate, 0.0)
-    _downwards(root)
-    leaves = list(_leaves(root))
+    for node in nodes:
+        # what a node's count exceeds the sum of its children's by is theirs in proportion to their variances
+        gap = node.estimate - sum(child.estimate for child in node.children)
+        total = sum(child.variance for child in node.children)
+        for child in node.children:
+            child.estimate += gap * child.variance / total
+    leaves = [node for node in nodes if not node.children]
     edges = np.array([leaf.first for leaf in leaves] + [leaves[-1].last])
     counts = np.maximum([leaf.estimate for leaf in leaves], 0.0)
-    return Sketch(edges, counts, max(missing, 0.0), stddev)
+    return Sketch(edges, counts, stddev)
 
 
-def _upwards(node: _Node) -> None:
-    """Set the best estimate from a node's own count and those below it, and its relative variance."""
-    node.estimate, node.variance = node.noisy, 1.0
-    if node.children:
-        for child in node.children:
-            _upwards(child)
-        below = sum(child.estimate for child in node.children)
-        variance = sum(child.variance for child in node.children)
-        weight = variance / (1.0 + variance)
-        node.estimate = weight * node.noisy + (1 - weight) * below
-        node.variance = weight
-
-
-def _downwards(node: _Node) -> None:
-    """Share what a node's count exceeds the sum of its children's by, in proportion to their variances."""
-    if not node.children:
-        return
-    gap = node.estimate - sum(child.estimate for child in node.children)
-    total = sum(child.variance for child in node.children)
+def _tree(node: _Node) -> Iterator[_Node]:
+    yield node
     for child in node.children:
-        child.estimate += gap * child.variance / total
-        _downwards(child)
+        yield from _tree(child)
 
 
-def _leaves(node: _Node) -> list[_Node]:
-    return [leaf for child in node.children for leaf in _leaves(child)] if node.children else [node]
+def binning_error(masses: np.ndarray, points: np.ndarray, records: float, stddev: float) -> float:
+    """Return the expected L1 error of a two-way marginal that a binning causes.
 
+    Args:
+        masses: share of the records in each bin [n].
+        points: whether a bin holds one value only [n].
+        records: estimated number of records, public.
+        stddev: of the noise that one count of a two-way marginal will have, public.
 
-@dataclass(frozen=True)
-class Workbench:
-    """The use that a release makes of its bins, in public terms.
-
-    Attributes:
-        records: estimated number of records.
-        stddev: of the noise that one count of a two-way marginal will have.
+    Returns:
+        What is lost within bins, which have no shape of their own, and the noise of n^2 counts.
     """
-
-    records: float
-    stddev: float
-
-    def error(self, masses: np.ndarray, points: np.ndarray) -> float:
-        """Return the expected L1 error of a two-way marginal that a binning causes.
-
-        Args:
-            masses: share of the records in each bin [n].
-            points: whether a bin holds one value only [n].
-
-        Returns:
-            What is lost within bins, which have no shape of their own, and the noise of n^2 counts.
-        """
-        within = 2 * _WITHIN * float((masses[~points] ** 2).sum())
-        return within + len(masses) ** 2 * self.stddev * math.sqrt(2 / math.pi) / max(self.records, 1.0)
+    within = 2 * _WITHIN_BIN_ERROR * float((masses[~points] ** 2).sum())
+    return within + len(masses) ** 2 * stddev * math.sqrt(2 / math.pi) / max(records, 1.0)
 
 
-def choose_bins(sketch: Sketch, is_point: Callable[[int, int], bool], bench: Workbench) -> np.ndarray:
+def choose_bins(
+    sketch: Sketch, is_point: Callable[[int, int], bool], records: float, stddev: float
+) -> np.ndarray:
     """Return the edges of bins: neighbouring cells of a sketch, merged lightest first while that helps.
 
     Args:
         sketch: the counts.
         is_point: whether fine cells first..last-1 hold one value only.
-        bench: what the bins are for.
+        records: estimated number of records, public.
+        stddev: of the noise that one count of a two-way marginal will have, public.
 
     Returns:
         Some of the sketch's edges, in fine cells, int64 [bins + 1].
 
     Example:
-        >>> sketch = Sketch(np.arange(9), np.array([5, 5, 900, 5, 5, 40, 40, 0.0]), 0.0, 1.0)
-        >>> choose_bins(sketch, lambda first, last: last == first + 1, Workbench(1000, 5)).tolist()
+        >>> sketch = Sketch(np.arange(9), np.array([5, 5, 900, 5, 5, 40, 40, 0.0]), 1.0)
+        >>> choose_bins(sketch, lambda first, last: last == first + 1, 1000, 5).tolist()
         [0, 2, 3, 6, 8]
     """
     edges, counts = np.array(sketch.edges), np.array(sketch.counts, float)
@@ -275,7 +246,7 @@ def choose_bins(sketch: Sketch, is_point: Callable[[int, int], bool], bench: Wor
     while True:
         if len(counts) <= MOST_BINS:
             points = np.array([is_point(a, b) for a, b in itertools.pairwise(edges.tolist())])
-            error = bench.error(counts / total, points)
+            error = binning_error(counts / total, points, records, stddev)
             if error < least:
                 least, chosen = error, edges
         if len(counts) <= FEWEST_BINS:

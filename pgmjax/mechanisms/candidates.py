@@ -23,7 +23,7 @@ from pgmjax.inference.plan.structure import Structure
 from pgmjax.mechanisms.run import Request, distribution_for
 from pgmjax.privacy import measuring
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.scores import Distances, Errors, Score, Stack
+from pgmjax.privacy.scores import Deviations, Distances, Score, Stack
 from pgmjax.privacy.scores.base import DEFAULT_BITS
 from pgmjax.privacy.selection import exponential_for, permute_and_flip_for
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -272,7 +272,7 @@ class Candidates:
         estimates = [np.clip(answer, -_MOST, _MOST) for answer in answers]
         if not self.whole:
             parts = zip(self.queries, estimates, self.weights, strict=True)
-            return Stack([Errors(*part) for part in parts])
+            return Stack([Deviations(*part) for part in parts])
         bounded = [min(offset, _MOST) for offset in offsets]
         return Distances(zip(self.queries, estimates, self.weights, bounded, strict=True))
 

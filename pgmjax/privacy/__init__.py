@@ -40,9 +40,8 @@ from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.response import KaryResponse
-from pgmjax.privacy.scores import Counts, Distances, Errors, Score
+from pgmjax.privacy.scores import Counts, Deviations, Distances, Score
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.privacy.tape import NonInterferenceError, Tape
 from pgmjax.privacy.threshold import ThresholdLost, ThresholdTest
 
 __all__ = [
@@ -54,10 +53,10 @@ __all__ = [
     "Concentrated",
     "CountLeftOut",
     "Counts",
+    "Deviations",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Distances",
-    "Errors",
     "Event",
     "GaussianEvent",
     "IdempotencyConflict",
@@ -67,7 +66,6 @@ __all__ = [
     "LedgerError",
     "NoLedgerError",
     "NoiseBackend",
-    "NonInterferenceError",
     "OpenDPBackend",
     "PrivateTable",
     "Pure",
@@ -78,7 +76,6 @@ __all__ = [
     "TableChangedError",
     "TableDefinition",
     "TableReadError",
-    "Tape",
     "ThresholdLost",
     "ThresholdTest",
     "UnsupportedError",

@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.checks import Error
 from pgmjax._internal.migration import Named
 from pgmjax.data.relation import Relation, Unit, change
 from pgmjax.privacy.accounting import renyi
@@ -25,7 +24,7 @@ Cost = Fraction | int | float | str | Event | Iterable[Event]
 """A number in the budget's own unit, an event, or several events."""
 
 
-class BudgetExceeded(Error, ValueError):
+class BudgetExceeded(checks.Error, ValueError):
     """A spend would exceed the cap. It is raised before any data is read and changes nothing."""
 
 
@@ -108,27 +107,27 @@ class Budget(SingleProcess):
             raise TypeError(f'A delta goes with its unit: write Budget({cap}, unit="renyi", delta={unit}).')
         also = "" if isinstance(unit, str) else 'a delta stands as in Budget(1, unit="renyi", delta=1e-6)'
         unit = checks.choice("unit", unit, ("epsilon", "rho", "renyi"), also)
-        if (delta is None and unit == "renyi") or (delta is not None and unit == "epsilon"):
-            if unit == "renyi":
-                raise ValueError(
-                    "unit 'renyi' needs a delta, such as delta=1e-9: it counts towards (epsilon, delta)."
-                )
+        if unit == "renyi" and delta is None:
+            raise ValueError(
+                "unit 'renyi' needs a delta, such as delta=1e-9: it counts towards (epsilon, delta)."
+            )
+        if unit == "epsilon" and delta is not None:
             raise ValueError(
                 "delta goes with unit 'renyi', which counts towards (epsilon, delta), or with 'rho', for "
                 "events that hold only up to a delta; unit 'epsilon' has none. Write, for example, "
                 f"Budget({cap}, unit='renyi', delta={delta})."
             )
         self._unit = unit
-        self._within: Budget | None = None
+        self._parent: Budget | None = None
         self._unit_of_privacy: Unit | None = None
         self._is_bound = False  # to a table
         self._delta = chosen_delta(delta) if delta is not None and unit == "rho" else Fraction(0)
-        self._order, self._promised = 0.0, ""
+        self._order, self._target = 0.0, ""
         if unit == "renyi":
             place = renyi.filter_order(cap, delta)
             self._order = float(renyi.ORDERS[place])
             self._cap = Fraction(float(renyi.caps(cap, delta)[place]))
-            self._promised = f"epsilon {as_text(exact_epsilon(cap))} and delta {as_text(chosen_delta(delta))}"
+            self._target = f"epsilon {as_text(exact_epsilon(cap))} and delta {as_text(chosen_delta(delta))}"
         else:
             self._cap = exact_epsilon(cap) if unit == "epsilon" else exact_rho(cap)
         self._spent = self._risked = Fraction(0)
@@ -163,7 +162,7 @@ class Budget(SingleProcess):
     @property
     def whole(self) -> Budget:
         """The budget of which this is a part, at last; itself, if of none."""
-        return self if self._within is None else self._within.whole
+        return self if self._parent is None else self._parent.whole
 
     @property
     def remaining(self) -> Fraction:
@@ -188,8 +187,8 @@ class Budget(SingleProcess):
             ValueError: the budget is for the other relation or unit; spends under two cannot be added.
         """
         self._check_process()
-        if self._within is not None:
-            self._within.bind(relation, unit)
+        if self._parent is not None:
+            self._parent.bind(relation, unit)
         with self._lock:
             for event in self._events:
                 check_relation(event, relation)
@@ -251,7 +250,7 @@ class Budget(SingleProcess):
                 f"{as_text(self.remaining)}, and at "
                 f"most its delta, got {as_text(part._cap)}."
             )
-        part._within = self
+        part._parent = self
         return part
 
     def require(self, cost: Cost) -> None:
@@ -263,8 +262,8 @@ class Budget(SingleProcess):
         """
         self._check_process()
         self._check(self._as_events(cost))
-        if self._within is not None:
-            self._within.require(cost)
+        if self._parent is not None:
+            self._parent.require(cost)
 
     def charge(self, cost: Cost) -> None:
         """Spend permanently: a charge stays even if the access it pays for fails afterwards.
@@ -277,8 +276,8 @@ class Budget(SingleProcess):
         events = self._as_events(cost)
         with self._lock:
             self._check(events)
-            if self._within is not None:
-                self._within.charge(events)
+            if self._parent is not None:
+                self._parent.charge(events)
             self._spent += self._sum(events)
             self._risked += sum(event.delta for event in events)
             self._events.extend(events)
@@ -303,7 +302,7 @@ the answers so far changes at most by a factor of exp(0.25).
         made = f"in {accesses} ({listed})" if listed else "in no access"
         if self._unit == "renyi":
             share = float(self.spent / self.cap)
-            return f"Of {self._promised} that may be spent on this table, {share:.1%} is spent, {made}."
+            return f"Of {self._target} that may be spent on this table, {share:.1%} is spent, {made}."
         return (
             f"Of {self._unit} {as_text(self.cap)} that may be spent on this table, {as_text(self.spent)} is "
             f"spent, {made}, and {as_text(self.remaining)} is left."
@@ -312,31 +311,24 @@ the answers so far changes at most by a factor of exp(0.25).
     def _promise(self) -> str:
         if not self._events:
             return "Nothing has been promised about it yet."
-        change = f"If {self._neighbours()}, "
+        known, other = self._relation, "the table is replaced by a neighbour"
+        neighbours = f"If {other if known is None else change(self._unit_of_privacy, known)}, "
         if self._unit == "renyi":
             return (
-                f"{change}the Renyi divergence of order {self._order:g} of what was made from the answers so "
-                f"far is at most {float(self.spent):.6g}, well within {self._promised}."
+                f"{neighbours}the Renyi divergence of order {self._order:g} of what was made from the "
+                f"answers so far is at most {float(self.spent):.6g}, well within {self._target}."
             )
         if self._unit == "epsilon":
             return (
-                f"{change}the probability of anything that was made from the answers so far changes at most "
-                f"by a factor of exp({as_text(self.spent)})."
+                f"{neighbours}the probability of anything that was made from the answers so far changes at "
+                f"most by a factor of exp({as_text(self.spent)})."
             )
+        risk = f", but for a probability of {as_text(self._risked)}" if self._risked else ""
         return (
-            f"{change}what was made from the answers so far is protected by zero-concentrated differential "
-            f"privacy with rho = {as_text(self.spent)}{self._risk()}; pgmjax.privacy.epsilon_of says which "
-            "epsilon that is for a delta."
+            f"{neighbours}what was made from the answers so far is protected by zero-concentrated "
+            f"differential privacy with rho = {as_text(self.spent)}{risk}; pgmjax.privacy.epsilon_of says "
+            "which epsilon that is for a delta."
         )
-
-    def _risk(self) -> str:
-        risk = sum((event.delta for event in self._events), Fraction(0))
-        return f", but for a probability of {as_text(risk)}" if risk else ""
-
-    def _neighbours(self) -> str:
-        if self._relation is None:
-            return "the table is replaced by a neighbour"
-        return change(self._unit_of_privacy, self._relation)
 
     def _as_events(self, cost: Cost) -> list[Event]:
         if isinstance(cost, str | numbers.Number):
@@ -363,14 +355,15 @@ the answers so far changes at most by a factor of exp(0.25).
             return sum((event.rho for event in events), Fraction(0))
         if self._unit == "renyi":
             return sum((self._divergence(event) for event in events), Fraction(0))
-        epsilons = [event.epsilon for event in events]
-        unpriced = [event.kind for event in events if event.epsilon is None]
-        if unpriced:
-            raise ValueError(
-                f"The budget counts pure epsilon, in which {unpriced[0]} has no price: it is private only up "
-                "to a delta. Buy by epsilons, as in epsilons=[0.1], or open Budget(0.1, 'rho')."
-            )
-        return sum((epsilon for epsilon in epsilons if epsilon is not None), Fraction(0))
+        total = Fraction(0)
+        for event in events:
+            if event.epsilon is None:
+                raise ValueError(
+                    f"The budget counts pure epsilon, in which {event.kind} has no price: it is private only "
+                    "up to a delta. Buy by epsilons, as in epsilons=[0.1], or open Budget(0.1, 'rho')."
+                )
+            total += event.epsilon
+        return total
 
     def _divergence(self, event: Event) -> Fraction:
         """The Renyi divergence at the budget's order: a float rounded up, or the exact order * rho."""
@@ -392,7 +385,7 @@ the answers so far changes at most by a factor of exp(0.25).
         if self._spent + cost > self._cap:
             if self._unit == "renyi":
                 raise BudgetExceeded(
-                    f"This needs {float(cost / self._cap):.4g} of {self._promised}, but only "
+                    f"This needs {float(cost / self._cap):.4g} of {self._target}, but only "
                     f"{float(self.remaining / self._cap):.4g} of it is left. Nothing was spent and no data "
                     "was read."
                 )
@@ -403,5 +396,5 @@ the answers so far changes at most by a factor of exp(0.25).
 
     def __repr__(self) -> str:
         if self._unit == "renyi":
-            return f"Budget(renyi: {float(self._spent / self._cap):.1%} of {self._promised} spent)"
+            return f"Budget(renyi: {float(self._spent / self._cap):.1%} of {self._target} spent)"
         return f"Budget({self._unit}: {as_text(self._spent)} of {as_text(self._cap)} spent)"

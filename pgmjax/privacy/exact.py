@@ -19,8 +19,8 @@ import numpy as np
 
 from pgmjax._internal import checks
 
-_LIMIT = 400  # decimal places on either side of the point: beyond it a short string is a huge integer
-_LONGEST = 1000
+_MOST_PLACES = 400  # decimal places on either side of the point: beyond it a short string is a huge integer
+_MOST_CHARACTERS = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
 _NOT_FINITE = re.compile(r"[+-]?(?:s?nan[0-9]*|inf(?:inity)?)", re.IGNORECASE)
 LARGEST_USUAL_DELTA = Fraction(1, 1000)
@@ -39,8 +39,10 @@ def _no_number(name: str, value: str) -> ValueError:
 
 
 def _decimal(name: str, value: str) -> Fraction:
-    if len(value) > _LONGEST:
-        raise ValueError(f"{name} must be a number of at most {_LONGEST} characters, got {len(value)}.")
+    if len(value) > _MOST_CHARACTERS:
+        raise ValueError(
+            f"{name} must be a number of at most {_MOST_CHARACTERS} characters, got {len(value)}."
+        )
     if _NOT_FINITE.fullmatch(value):
         raise ValueError(f"{name} must be finite, got {value}: give a number such as 1.")
     form = _NUMBER.fullmatch(value)
@@ -50,8 +52,8 @@ def _decimal(name: str, value: str) -> Fraction:
     number = Decimal(value) if len(form[1] or "") < 18 else None
     if number is not None and number.is_zero():
         return Fraction(0)
-    if number is None or not -_LIMIT < number.adjusted() < _LIMIT:
-        raise ValueError(f"{name} must lie between 1e-{_LIMIT} and 1e{_LIMIT}, got {value}.")
+    if number is None or not -_MOST_PLACES < number.adjusted() < _MOST_PLACES:
+        raise ValueError(f"{name} must lie between 1e-{_MOST_PLACES} and 1e{_MOST_PLACES}, got {value}.")
     return Fraction(number)
 
 
@@ -85,11 +87,9 @@ def exact(name: str, value: Any) -> Fraction:
         return _decimal(name, top)
     if isinstance(value, numbers.Rational):
         return Fraction(int(value.numerator), int(value.denominator))
-    if isinstance(value, Decimal):
-        return _decimal(name, str(value))
     if isinstance(value, float):  # np.float64 too, whose own repr is not a number
         return _decimal(name, float.__repr__(value))
-    if isinstance(value, np.floating):
+    if isinstance(value, Decimal | np.floating):
         return _decimal(name, str(value))
     raise TypeError(f"{name} must be a number, got {type(value).__name__}: give one such as 1.")
 
@@ -165,12 +165,12 @@ def exact_share(name: str, value: Any, such: str = "0.05") -> Fraction:
         TypeError: the value is a bool or not a number.
         ValueError: it is not within (0, 1).
     """
-    told = f"{name} must be a share between 0 and 1, such as {such}"
+    wanted = f"{name} must be a share between 0 and 1, such as {such}"
     if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{told}, got a bool.")
+        raise TypeError(f"{wanted}, got a bool.")
     share = exact(name, value)
     if not 0 < share < 1:
-        raise ValueError(f"{told}, got {as_text(share)}.")
+        raise ValueError(f"{wanted}, got {as_text(share)}.")
     return share
 
 
@@ -231,14 +231,8 @@ def as_text(value: Fraction) -> str:
     """
     if value.denominator == 1:
         return str(value.numerator)
-    twos = fives = 0
-    rest = value.denominator
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest != 1 or places > 30:
+    places = next((n for n in range(1, 31) if 10**n % value.denominator == 0), None)
+    if places is None:
         return f"{value.numerator}/{value.denominator}"
     digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
     return ("-" if value < 0 else "") + f"{digits[:-places]}.{digits[-places:]}"

@@ -78,12 +78,30 @@ class Gate(SingleProcess):
 
         Answers that a journal gave back count by the noise that they were drawn with.
         """
-        told = None if self._journal is None else self._journal.secure
-        return self._tape is None and (is_secure(self._backend) if told is None else told)
+        stored = None if self._journal is None else self._journal.secure
+        return self._tape is None and (is_secure(self._backend) if stored is None else stored)
+
+    @property
+    def _replays(self) -> bool:
+        """True if a tape plays recorded releases back, so that no noise need be drawn."""
+        return self._tape is not None and self._tape.replays
 
     def receipt(self) -> dict[str, Any] | None:
         """Return the journal's record of the run's charge; None without a journal."""
         return None if self._journal is None else self._journal.receipt()
+
+    def _buy(
+        self, events: Sequence[Event], request: Mapping[str, Any], compute: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        """Return the answer to a request: charged first, and then computed, unless the journal has it.
+
+        Args:
+            events: what it costs.
+            request: what is asked for, in public terms.
+            compute: reads private numbers and returns what is released of them, int64 [n].
+        """
+        self._charge(events, request)
+        return self._journaled(request, compute)
 
     def _charge(self, events: Sequence[Event], request: Mapping[str, Any] | None = None) -> None:
         """Charge for a use of the counts, which comes next.
@@ -93,20 +111,22 @@ class Gate(SingleProcess):
             request: what is asked for, if one answer says it all: if it is kept, the table is not read.
         """
         self._check_process()
+        # asked first and charged last: what a table or a journal refuses leaves the run's budget as it is
         self._budget.require(events)
-        self._look_first(request)
+        self._check_before_charge(request)
         if self._journal is not None:
             secure = is_secure(self._backend) and self._tape is None
             self._journal.begin(self._run, self._budget.whole, self._relation, secure)
         self._budget.charge(events)
 
-    def _look_first(self, request: Mapping[str, Any] | None) -> None:
+    def _check_before_charge(self, request: Mapping[str, Any] | None) -> None:
         """Refuse, before anything is charged, what may be refused at no cost; see `_charge`."""
 
-    def _kept(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
+    def _journaled(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return the journal's answer to the next request, or one that is computed, and stored, now."""
         return compute() if self._journal is None else self._journal.answer(request, compute)
 
-    def _is_kept(self, request: Mapping[str, Any]) -> bool:
+    def _is_journaled(self, request: Mapping[str, Any]) -> bool:
         """Return whether the journal has the answer to the next request."""
         return self._journal is not None and self._journal.holds(request)
 
@@ -125,7 +145,7 @@ class Gate(SingleProcess):
             "may show private values; data.validate() is a safe place for the table's holder to look."
         )
 
-    def _pass(self, call: tapes.Call, release: Callable[[], np.ndarray]) -> np.ndarray:
+    def _through_tape(self, call: tapes.Call, release: Callable[[], np.ndarray]) -> np.ndarray:
         return release() if self._tape is None else self._tape.passage(call, release)
 
 
@@ -166,7 +186,6 @@ class Journal(Protocol):
     @property
     def secure(self) -> bool | None:
         """True if each answer so far was drawn with secure noise, by whatever run; None before the first."""
-        ...
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
         """Charge the whole budget of a run; called before counts are read, possibly repeatedly.
@@ -180,20 +199,15 @@ class Journal(Protocol):
         Raises:
             ValueError: the journal belongs to another run.
         """
-        ...
 
     def receipt(self) -> dict[str, Any] | None:
         """Return a record of the run's charge; None if it is not kept in a ledger."""
-        ...
 
     def choice_key(self) -> bytes | None:
         """Return the secret by which the records of a unit are chosen, the same when the run goes on."""
-        ...
 
     def holds(self, request: Mapping[str, Any]) -> bool:
         """Return whether the run's next answer is stored, for this request."""
-        ...
 
     def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
         """Return the run's next answer, int64 [n]: the stored one, or one computed and stored now."""
-        ...

@@ -44,7 +44,7 @@ from pgmjax.privacy.exact import as_text, exact_share, shortened, split
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 
-_LEVEL = 0.95
+_COVERAGE = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +75,7 @@ class CountLeftOut:
     largest_unit: int | None = None
 
     def __post_init__(self) -> None:
-        share = exact_share("count_left_out", self.share)
-        object.__setattr__(self, "share", share)
+        checks.set_fields(self, share=exact_share("count_left_out", self.share))
         if self.largest_unit is not None:
             checks.set_integers(self, "largest_unit", low=2)
 
@@ -111,14 +110,14 @@ class CountLeftOut:
         whole = self.cost(relation, budget.cap)
         if not whole:
             return [f"  {each.kind}: exactly, at no cost, because it is public" for each in planned]
-        told = []
+        found = []
         for each, cost in zip(planned, split(whole, [1] * len(planned)), strict=True):
             _, noise, _ = each.noise(backend, budget.unit, cost, relation)
-            told.append(
+            found.append(
                 f"  {each.kind}: {budget.unit} {shortened(cost)}, noise of standard deviation "
                 f"{noise.stddev:,.4g}"
             )
-        return told
+        return found
 
     def plan(
         self, relation: Relation, unit: Unit | None, *, drops: bool, weighted: bool
@@ -134,16 +133,16 @@ class CountLeftOut:
         Raises:
             ValueError: nothing can be left out, records have weights, or `largest_unit` does not fit.
         """
-        said = "leave count_left_out out. Nothing was spent."
+        remedy = "leave count_left_out out. Nothing was spent."
         if weighted:
             raise ValueError(
                 "The records have weights, so that what is left out is a weight, which no number of records "
-                f"tells: {said}"
+                f"tells: {remedy}"
             )
         if unit is None and not drops:
             raise ValueError(
                 "Nothing is left out of this table: no unit of privacy bounds its records and none are "
-                f"dropped by rows_outside, so all of them count: {said}"
+                f"dropped by rows_outside, so all of them count: {remedy}"
             )
         if drops and relation is Relation.REPLACE_ONE:
             raise ValueError(
@@ -162,20 +161,20 @@ class CountLeftOut:
                 else f"must be above max_records, {unit.max_records}, got {most}"
             )
             raise ValueError(f"largest_unit {why}: correct it, or leave it out.")
-        return (*_dropped(unit, drops), *_beyond(relation, unit, most))
+        return _counted(relation, unit, most, drops)
 
 
-def _dropped(unit: Unit | None, drops: bool) -> list[PlannedLeftOut]:
-    return [PlannedLeftOut(OUTSIDE, 1 if unit is None else unit.max_records)] if drops else []
-
-
-def _beyond(relation: Relation, unit: Unit | None, most: int | None) -> list[PlannedLeftOut]:
-    if unit is None:
-        return []
-    if relation is Relation.REPLACE_ONE:
-        return [PlannedLeftOut(UNITS, 0), PlannedLeftOut(BEYOND, 0)]
-    counted = [PlannedLeftOut(UNITS, 1)]
-    return counted if most is None else [*counted, PlannedLeftOut(BEYOND, most - unit.max_records, most)]
+def _counted(
+    relation: Relation, unit: Unit | None, most: int | None, drops: bool
+) -> tuple[PlannedLeftOut, ...]:
+    """Return what is counted, with how far neighbours move it; the module derives that."""
+    counted = [PlannedLeftOut(OUTSIDE, 1 if unit is None else unit.max_records)] if drops else []
+    if unit is not None and relation is Relation.REPLACE_ONE:
+        counted += [PlannedLeftOut(UNITS, 0), PlannedLeftOut(BEYOND, 0)]
+    elif unit is not None:
+        counted += [PlannedLeftOut(UNITS, 1)]
+        counted += [] if most is None else [PlannedLeftOut(BEYOND, most - unit.max_records, most)]
+    return tuple(counted)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,14 +254,14 @@ def count_left_out(table: PrivateTable, settings: CountLeftOut, cost: Fraction) 
         for each, (_, noise, _) in zip(planned, noises, strict=True)
     ]
     request = {"left_out": asked}
-    table._charge([event for _, _, event in noises], request)
-    released = table._kept(request, lambda: _released(table, planned, noises))
+    events = [event for _, _, event in noises]
+    released = table._buy(events, request, lambda: _released(table, planned, noises))
     return tuple(
         LeftOutCount(
             each.kind,
             int(value),
             float(noise.stddev),
-            int(noise.half_width(_LEVEL)),
+            int(noise.half_width(_COVERAGE)),
             noise.noise,
             {unit: as_text(part)},
             each.largest_unit,
@@ -276,7 +275,7 @@ def _public(table: PrivateTable, planned: PlannedLeftOut) -> int:
     exact = np.array([planned.exact(*table._records().left_out())], dtype=np.int64)
     unmoved = Sensitivity(planned.moved, "l1", table.relation)
     call = tapes.Call("public count", (planned,), None, unmoved, exact)
-    return int(table._pass(call, lambda: exact)[0])
+    return int(table._through_tape(call, lambda: exact)[0])
 
 
 def _released(
@@ -285,9 +284,8 @@ def _released(
     noises: Sequence[tuple[Sensitivity, DiscreteNoise, Event]],
 ) -> np.ndarray:
     """Return the numbers with their noise, all of which is drawn before the table is read."""
-    replays = table._tape is not None and table._tape.replays
     drawn = [
-        np.zeros(1, np.int64) if replays else measuring.fresh(table._backend, noise, 1)
+        np.zeros(1, np.int64) if table._replays else measuring.fresh(table._backend, noise, 1)
         for _, noise, _ in noises
     ]
     dropped, beyond = table._withheld("Reading the table", table._records().left_out)
@@ -296,5 +294,5 @@ def _released(
         exact = np.array([each.exact(dropped, beyond)], dtype=np.int64)
         call = tapes.Call(noise.noise, (each,), noise, sensitivity, exact)
         noisy = measuring.noisy(exact, draw)
-        found.append(table._pass(call, lambda noisy=noisy: noisy))  # type: ignore[misc]
+        found.append(table._through_tape(call, lambda noisy=noisy: noisy))  # type: ignore[misc]
     return np.concatenate(found)

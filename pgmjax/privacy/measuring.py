@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,6 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteNoise
@@ -215,22 +214,17 @@ class PlannedScores:
 
     Attributes:
         score: the score of the candidates.
-        domain: the domain of the table.
         distribution: distribution of the noise added to each value.
         sensitivity: sensitivity of all values together.
         event: their cost.
+        rows: the number of candidates.
     """
 
     score: Score
-    domain: Domain
     distribution: DiscreteNoise
     sensitivity: Sensitivity
     event: Event
-
-    @property
-    def rows(self) -> int:
-        """The number of candidates."""
-        return self.score.candidates(self.domain)
+    rows: int
 
     def describe(self) -> dict[str, Any]:
         """Return what was asked, for the records."""
@@ -269,7 +263,7 @@ def plan_scores(
         cost = exact_rho(rho)
         sensitivity = Sensitivity(number * each.value**2, "l2_squared", each.relation)
     distribution, event = noise_for(backend, sensitivity, cost)
-    return PlannedScores(score, domain, distribution, sensitivity, event)
+    return PlannedScores(score, distribution, sensitivity, event, number)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -278,7 +272,6 @@ class PlannedSelection:
 
     Attributes:
         score: the score of the candidates.
-        domain: the domain of the table.
         distribution: the selection distribution, given the scores.
         sensitivity: sensitivity of a score.
         event: the cost of one draw.
@@ -286,7 +279,6 @@ class PlannedSelection:
     """
 
     score: Score
-    domain: Domain
     distribution: SelectionDistribution
     sensitivity: Sensitivity
     event: Selection
@@ -337,18 +329,7 @@ def plan_selection(
     score.check(domain)
     sensitivity = score.sensitivity(domain, relation, max_weight).of_unit(records)
     make = backend.permute_and_flip if method == "permute-and-flip" else backend.exponential
-    return PlannedSelection(
-        score, domain, make(sensitivity.value, cost), sensitivity, Selection(cost, method), draws
-    )
-
-
-def exact_scores(
-    planned: PlannedSelection | PlannedScores,
-    tables: Mapping[Clique, np.ndarray],
-    kept: dict[Any, Any] | None = None,
-) -> np.ndarray:
-    """Return the exact scores, int64 [candidates]; `kept` holds private numbers of the scores before."""
-    return planned.score.values(planned.domain, tables, kept)
+    return PlannedSelection(score, make(sensitivity.value, cost), sensitivity, Selection(cost, method), draws)
 
 
 def _epsilon_for(rho: Fraction) -> Fraction:

@@ -11,22 +11,14 @@ import math
 import os
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
-from pgmjax.privacy import response, scales, selection
-from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.response import (
-    UnaryResponse,
-    checked_bits,
-    checked_noise,
-    checked_response,
-    checked_selection,
-    sampler_of,
-)
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
+from pgmjax.privacy import scales, selection
+from pgmjax.privacy.backend import NoiseBackend, PiecewiseBackend, checked_choice
 
 # A tenth of a second each at most, so that Ctrl-C is heard and threads end together.
 _NOISE_PIECE = 1 << 12
@@ -35,7 +27,7 @@ _SCORES_PIECE = 1 << 18
 _MOST_THREADS = 8
 
 
-class OpenDPBackend(NoiseBackend):
+class OpenDPBackend(PiecewiseBackend):
     """OpenDP's exact samplers and operating-system entropy.
 
     There is no seed: noise cannot be repeated. Scales are the smallest floats for which OpenDP's own
@@ -52,6 +44,7 @@ class OpenDPBackend(NoiseBackend):
     name = "opendp"
     secure = True
     seed: int | None = None
+    _noise_piece, _coins_piece = _NOISE_PIECE, _BITS_PIECE
 
     def __init__(self) -> None:
         opendp()
@@ -66,11 +59,8 @@ class OpenDPBackend(NoiseBackend):
         Guarantees:
             OpenDP's map for answers that differ by `sensitivity` in L1 is at most epsilon.
         """
-        distribution = scales.laplace_for(sensitivity, epsilon)
-        distance = max(sensitivity, 1)
-        return DiscreteLaplace(
-            _confirmed(distribution.scale, epsilon, lambda scale: laplace_sampler(scale).map(distance))
-        )
+        found = super().laplace(sensitivity, epsilon)
+        return _confirmed(found, laplace_sampler, max(sensitivity, 1), epsilon)
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
         """Return the distribution for a squared L2 sensitivity and rho, its scale confirmed by OpenDP.
@@ -78,11 +68,9 @@ class OpenDPBackend(NoiseBackend):
         Guarantees:
             OpenDP's map for answers that differ by the sensitivity in L2 is at most rho (zCDP).
         """
-        distribution = scales.gaussian_for(sensitivity_squared, rho)
+        found = super().gaussian(sensitivity_squared, rho)
         distance = scales.ceil_sqrt(Fraction(max(sensitivity_squared, 1)))
-        return DiscreteGaussian(
-            _confirmed(distribution.scale, rho, lambda scale: gaussian_sampler(scale).map(distance))
-        )
+        return _confirmed(found, gaussian_sampler, distance, rho)
 
     def permute_and_flip(self, sensitivity: int, epsilon: Fraction) -> selection.PermuteAndFlip:
         """Return the distribution for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
@@ -90,15 +78,8 @@ class OpenDPBackend(NoiseBackend):
         Guarantees:
             OpenDP's map for scores that differ by `sensitivity` at most is at most epsilon.
         """
-        distribution = selection.permute_and_flip_for(sensitivity, epsilon)
-        distance = max(sensitivity, 1)
-        return selection.PermuteAndFlip(
-            _confirmed(
-                distribution.scale,
-                epsilon,
-                lambda scale: permute_and_flip_sampler(scale).map(distance),
-            )
-        )
+        found = super().permute_and_flip(sensitivity, epsilon)
+        return _confirmed(found, permute_and_flip_sampler, max(sensitivity, 1), epsilon)
 
     def exponential(self, sensitivity: int, epsilon: Fraction) -> selection.ExponentialMechanism:
         """Return the distribution for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
@@ -106,23 +87,8 @@ class OpenDPBackend(NoiseBackend):
         Guarantees:
             OpenDP's map, which is in zCDP for this mechanism, is at most epsilon^2 / 8.
         """
-        distribution = selection.exponential_for(sensitivity, epsilon)
-        distance, rho = max(sensitivity, 1), epsilon**2 / 8
-        return selection.ExponentialMechanism(
-            _confirmed(distribution.scale, rho, lambda scale: exponential_sampler(scale).map(distance))
-        )
-
-    def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
-        """Return independent noise, int64 [size]."""
-        distribution = checked_noise(distribution)
-        sampler = sampler_of(_SAMPLERS, distribution, "OpenDPBackend")
-        noise = np.empty(size, dtype=np.int64)
-
-        def fill(start: int, stop: int) -> None:
-            noise[start:stop] = sampler(distribution, stop - start)
-
-        _in_pieces(size, _NOISE_PIECE, fill)
-        return noise
+        found = super().exponential(sensitivity, epsilon)
+        return _confirmed(found, exponential_sampler, max(sensitivity, 1), epsilon**2 / 8)
 
     def choose(self, distribution: selection.SelectionDistribution, scores: np.ndarray) -> int:
         """Return the index of one candidate; scores are int64 [candidates], larger is better."""
@@ -132,7 +98,7 @@ class OpenDPBackend(NoiseBackend):
         self, distribution: selection.SelectionDistribution, scores: np.ndarray, draws: int
     ) -> np.ndarray:
         """Return the indices of independent choices from the same scores, int64 [draws]."""
-        distribution, scores = checked_selection(distribution), selection.checked_scores(scores)
+        distribution, scores = checked_choice(distribution, scores)
         pure = isinstance(distribution, selection.PermuteAndFlip)
         chooser = (permute_and_flip_sampler if pure else exponential_sampler)(distribution.scale)
         chosen = np.empty(draws, dtype=np.int64)
@@ -143,42 +109,22 @@ class OpenDPBackend(NoiseBackend):
         _in_pieces(draws, max(1, _SCORES_PIECE // scores.size), fill)
         return chosen
 
-    def respond(self, distribution: response.KaryResponse, codes: np.ndarray) -> np.ndarray:
-        """Return an answer for each true category, int64 [records].
+    def _coins(self, probability: float | Fraction, size: int) -> np.ndarray:
+        return coins(probability, size)
 
-        OpenDP draws one bit per record, whether it lies, before any category is read. A lie is uniform
-        over the other categories, by rejection from the system's entropy.
-        """
-        distribution = checked_response(distribution)
-        codes = response.checked_codes(distribution.size, codes)
-        answers = np.empty(codes.size, dtype=np.int64)
+    def _uniform(self, bound: int, size: int) -> np.ndarray:
+        return uniform(bound, size)
 
-        def fill(start: int, stop: int) -> None:
-            lies = coins(distribution.lie, stop - start)
-            others = uniform(distribution.size - 1, int(np.count_nonzero(lies)))
-            answers[start:stop] = response.answered(codes[start:stop], lies, others)
+    def _in_pieces(self, size: int, piece: int, fill: Callable[[int, int], None]) -> None:
+        _in_pieces(size, piece, fill)
 
-        _in_pieces(codes.size, _BITS_PIECE, fill)
-        return answers
+    def _laplace(self, distribution: DiscreteLaplace, size: int) -> np.ndarray:
+        return np.asarray(laplace_sampler(distribution.scale)(np.zeros(size, dtype=np.int64)))
 
-    def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
-        """Return one bit per category for each true category, bool [records, size].
+    def _gaussian(self, distribution: DiscreteGaussian, size: int) -> np.ndarray:
+        return np.asarray(gaussian_sampler(distribution.scale)(np.zeros(size, dtype=np.int64)))
 
-        All bits come from OpenDP and are drawn before any category is read.
-        """
-        distribution = checked_bits(distribution)
-        codes = response.checked_codes(distribution.size, codes)
-        answers = np.empty((codes.size, distribution.size), dtype=np.bool_)
-
-        def fill(start: int, stop: int) -> None:
-            count = stop - start
-            bits = coins(distribution.lie, count * distribution.size).reshape(count, distribution.size)
-            own = ~coins(distribution.lie, count) if distribution.symmetric else coins(0.5, count)
-            bits[np.arange(count), codes[start:stop]] = own
-            answers[start:stop] = bits
-
-        _in_pieces(codes.size, max(1, _BITS_PIECE // distribution.size), fill)
-        return answers
+    _samplers: ClassVar[dict[type, Any]] = {DiscreteLaplace: _laplace, DiscreteGaussian: _gaussian}
 
     def __repr__(self) -> str:
         return "OpenDPBackend()"
@@ -187,6 +133,9 @@ class OpenDPBackend(NoiseBackend):
 _WRAPPERS: set[type] = set()
 
 _Wrapper = TypeVar("_Wrapper", bound=type)
+_Scaled = TypeVar(
+    "_Scaled", DiscreteLaplace, DiscreteGaussian, selection.PermuteAndFlip, selection.ExponentialMechanism
+)
 
 
 def passes_on(wrapper: _Wrapper) -> _Wrapper:
@@ -227,11 +176,14 @@ def default_backend() -> NoiseBackend:
     return OpenDPBackend()
 
 
-def _confirmed(scale: float, budget: Fraction, loss: Callable[[float], float]) -> float:
-    """Return the first float from `scale` upwards for which OpenDP's map is within the budget."""
+def _confirmed(
+    distribution: _Scaled, sampler: Callable[[float], Any], distance: float, budget: Fraction
+) -> _Scaled:
+    """Return a distribution with the first scale, from its own upwards, that OpenDP's map confirms."""
+    scale = distribution.scale
     for _ in range(64):
-        if Fraction(loss(scale)) <= budget:
-            return scale
+        if Fraction(sampler(scale).map(distance)) <= budget:
+            return type(distribution)(scale)
         scale = math.nextafter(scale, math.inf)
     raise RuntimeError(f"OpenDP does not confirm a noise scale near {scale!r} for the budget asked for.")
 
@@ -316,10 +268,15 @@ def flips(doubled: float) -> Any:
     return dp.m.make_randomized_response_bitvec(*space, f=doubled)
 
 
-def coins(probability: float, size: int) -> np.ndarray:
-    """Return independent bools [size], each True with exactly the probability given by the float."""
+def coins(probability: float | Fraction, size: int) -> np.ndarray:
+    """Return independent bools [size], each True with exactly a probability.
+
+    Args:
+        probability: a float, or one minus a float as a fraction.
+        size: number of coins.
+    """
     likely = probability > 0.5
-    rare = 1 - probability if likely else probability  # exact: floats in 1/2..1 are multiples of 2^-53
+    rare = float(1 - Fraction(probability) if likely else probability)  # exact
     turned = flips(2 * rare)(bytes(-(-size // 8)))
     bits = np.unpackbits(np.frombuffer(turned, dtype=np.uint8), count=size).view(np.bool_)
     return ~bits if likely else bits
@@ -340,17 +297,3 @@ def uniform(bound: int, size: int) -> np.ndarray:
         result[filled : filled + kept.size] = kept
         filled += kept.size
     return result
-
-
-def _laplace(distribution: DiscreteLaplace, size: int) -> np.ndarray:
-    return np.asarray(laplace_sampler(distribution.scale)(np.zeros(size, dtype=np.int64)))
-
-
-def _gaussian(distribution: DiscreteGaussian, size: int) -> np.ndarray:
-    return np.asarray(gaussian_sampler(distribution.scale)(np.zeros(size, dtype=np.int64)))
-
-
-_SAMPLERS: dict[type, Callable[[Any, int], np.ndarray]] = {
-    DiscreteLaplace: _laplace,
-    DiscreteGaussian: _gaussian,
-}

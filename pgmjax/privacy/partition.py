@@ -10,14 +10,11 @@ from __future__ import annotations
 import hashlib
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data import encoding
-from pgmjax.data.encoding import Coder, Encoded
-from pgmjax.data.value import key_of, keys_of_moments, number_of, shortest
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import measuring, tape
 from pgmjax.privacy.accounting.events import KeysEvent, TreeEvent
@@ -26,17 +23,16 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import marginal
 
-_PATHS = 3
+_PATH_LOSS = 3
 """The privacy loss of one record's path through the tree, in units of 1 / scale, if counts halve."""
 _MARGIN = 1
 """Added to a threshold, as a wide Gaussian's tail is that of the continuous one up to half a count."""
-_BUCKETS = 4096
+_TAPE_BUCKETS = 4096
 
 OTHER, MISSING = 0, 1
 """Codes of a column of keys: what can be no key, and no value."""
 FIRST = 2
 """The code of the first key that was met."""
-LONGEST_KEY = 200
 
 
 def find_cells(
@@ -93,17 +89,15 @@ def find_cells(
     query = marginal([name])
     moved = Sensitivity.of(query, domain, table.relation, "l1", table._weight_bound())
     moved = moved.of_unit(table.max_records)
-    distribution = table._backend.laplace(_PATHS * moved.value, cost)
+    distribution = table._backend.laplace(_PATH_LOSS * moved.value, cost)
     asked = {"attribute": name, "cells": size, "scale": distribution.scale, "least": least, "most": most}
-    request = {"tree": asked}
-    table._charge([TreeEvent(cost)], request)
 
     def released() -> np.ndarray:
         exact = table._marginals([query.clique])[query.clique]
         call = tape.Call("tree", (query, size, least, most), distribution, moved, exact)
-        return table._pass(call, lambda: _split(table, exact[:size], distribution, least, most))
+        return table._through_tape(call, lambda: _split(table, exact[:size], distribution, least, most))
 
-    return table._kept(request, released)
+    return table._buy([TreeEvent(cost)], {"tree": asked}, released)
 
 
 def _split(
@@ -111,10 +105,11 @@ def _split(
 ) -> np.ndarray:
     """Return the edges of the leaves of a tree over counts [cells]."""
     step = tree_step(distribution)
-    below = np.append(0, np.cumsum(exact))
+    below = np.append(0, np.cumsum(exact))  # a node's count is a difference of two of these
     edges, ends = [0, len(exact)], np.array([[0, len(exact)]], dtype=np.int64)
     depth = 0
     while len(ends) and ends[0, 1] - ends[0, 0] > 1 and len(edges) <= most:
+        # all nodes of a depth at once, each with a draw of its own; a deeper node must hold more to be split
         biased = np.maximum(below[ends[:, 1]] - below[ends[:, 0]] - depth * step, least - step)
         noise = measuring.fresh(table._backend, distribution, len(ends))
         split = ends[biased + noise > least]
@@ -130,73 +125,16 @@ def tree_step(distribution: DiscreteLaplace) -> int:
     return math.floor(Fraction(distribution.scale) * Fraction(math.nextafter(math.log(2), 1))) + 1
 
 
-class KeyCoder(Coder):
-    """An encoder that gives every value the next code when it first meets it. Its codes are private.
-
-    Values are told apart by their canonical form, `data.value.key_of`, whatever type they are stored in.
-    Forms that no label can be, for their length or their characters, have the code OTHER; empty ones, null
-    and the markers have MISSING.
-
-    Args:
-        markers: texts that are read as missing.
-        exact: whether numbers are as they were given. Those of an undeclared type may have become floats, as
-            whole numbers do where one value is missing; where that rounds them, they have OTHER.
-    """
-
-    def __init__(self, markers: tuple[str, ...] = (), exact: bool = True):
-        super().__init__((1 << 31) - 1)
-        self._exact = exact
-        self._markers = {"", *markers}
-        self._codes: dict[str, int] = {}
+class Keys(Protocol):
+    """An encoder that gives every text the next code, from `FIRST` on, when it first meets it."""
 
     @property
     def keys(self) -> list[str]:
-        """The canonical forms met so far, in the order of their codes. Private."""
-        return list(self._codes)
-
-    def raw_code(self, value: Any) -> int:
-        """Return the code of one value."""
-        key = key_of(value) or ""
-        if key in self._markers:
-            return MISSING
-        if len(key) > LONGEST_KEY or not key.isprintable():
-            return OTHER
-        if not self._exact and encoding.EXACT <= abs(number_of(value) or 0) < math.inf:
-            return OTHER
-        return self._codes.setdefault(key, FIRST + len(self._codes))
-
-    def raw_codes(self, values: Any) -> np.ndarray:
-        """Return the codes [values] of values encoded one by one."""
-        return np.fromiter(map(self.raw_code, values), dtype=np.int64)
-
-    def finish(self, raw: np.ndarray) -> Encoded:
-        """Turn raw codes [rows] into codes; null has the code of missing values."""
-        return super().finish(np.where(raw == encoding.MISSING, MISSING, raw))
-
-    def encode_objects(self, values: Any) -> Encoded:
-        """Encode Python objects of any types."""
-        return self.finish(self.raw_codes(values))
-
-    def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
-        """Encode numbers or bools [rows]; `null` [rows] is true for missing values."""
-        distinct, index = np.unique(
-            shortest(values) if values.dtype.kind == "f" else values, return_inverse=True
-        )
-        raw = self.raw_codes(distinct.tolist())[index]
-        return self.finish(raw if null is None else np.where(null, MISSING, raw))
-
-    def refusal(self, storage: str) -> str:
-        """Return nothing: every value has a form."""
-        return ""
-
-    def encode_times(self, values: np.ndarray) -> Encoded:
-        """Encode dates or times, datetime64 [rows], by their ISO forms."""
-        distinct, index = np.unique(values, return_inverse=True)
-        return self.finish(self.raw_codes(keys_of_moments(distinct))[index])
+        """The texts met so far, in the order of their codes. Private."""
 
 
 def find_keys(
-    table: PrivateTable, name: str, coder: KeyCoder, *, rho: Any, delta: Any
+    table: PrivateTable, name: str, coder: Keys, *, rho: Any, delta: Any
 ) -> tuple[dict[str, int], int, int, int]:
     """Release the texts of a column that enough records have, with their noisy counts.
 
@@ -245,7 +183,6 @@ def find_keys(
     distribution = table._backend.gaussian(moved.value, cost)
     least = key_threshold(distribution, table.max_records, risk)
     request = {"keys": {"attribute": name, "scale": distribution.scale, "threshold": least}}
-    table._charge([KeysEvent(cost, risk)], request)
 
     def released() -> np.ndarray:
         exact = table._withheld("Reading the table", _counted, table, name)
@@ -253,9 +190,9 @@ def find_keys(
         keys = [key for key, count in zip(coder.keys, exact[FIRST:], strict=False) if count]
         exact = np.append(exact[:FIRST], exact[FIRST:][exact[FIRST:] > 0])
         call = tape.Call("keys", (name, least), distribution, moved, _folded(exact, keys, table))
-        return table._pass(call, lambda: _packed(table, exact, keys, distribution, least))
+        return table._through_tape(call, lambda: _packed(table, exact, keys, distribution, least))
 
-    return unpacked(table._kept(request, released), least)
+    return unpacked(table._buy([KeysEvent(cost, risk)], request, released), least)
 
 
 def key_threshold(distribution: DiscreteGaussian, records: int, delta: Fraction) -> int:
@@ -266,14 +203,8 @@ def key_threshold(distribution: DiscreteGaussian, records: int, delta: Fraction)
         51
     """
     target = float(delta) / records
-    low, high = 0, 1
-    while distribution.above(np.array([float(high)]))[0] > target:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (middle, high) if distribution.above(np.array([float(middle)]))[0] > target else (low, middle)
-        )
+    # beyond a radius on either side is twice as much as above it; above 0 is less than half
+    high = max(1, distribution.radius(2 * target)) if target < 0.5 else 1
     return records + high + 1 + _MARGIN
 
 
@@ -291,7 +222,7 @@ def _folded(exact: np.ndarray, keys: list[str], table: PrivateTable) -> np.ndarr
     """Return counts for a tape: keys by digest, in a vector whose length says nothing of them."""
     if table._tape is None:
         return exact
-    folded = np.zeros(FIRST + _BUCKETS, dtype=np.int64)
+    folded = np.zeros(FIRST + _TAPE_BUCKETS, dtype=np.int64)
     folded[:FIRST] = exact[:FIRST]
     for key, count in zip(keys, exact[FIRST:], strict=True):
         folded[place_on_tape(key)] += count
@@ -301,7 +232,7 @@ def _folded(exact: np.ndarray, keys: list[str], table: PrivateTable) -> np.ndarr
 def place_on_tape(key: str) -> int:
     """Return where in the exact numbers of a tape's call the count of a key is, with those of few others."""
     digest = hashlib.sha256(key.encode(errors="surrogatepass")).digest()
-    return FIRST + int.from_bytes(digest[:8], "big") % _BUCKETS
+    return FIRST + int.from_bytes(digest[:8], "big") % _TAPE_BUCKETS
 
 
 def _packed(

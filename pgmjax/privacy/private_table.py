@@ -33,13 +33,12 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.gate import Gate, Journal
-from pgmjax.privacy.measuring import PlannedMeasurement
 from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
 
-_KEPT_BYTES = 2**28  # of exact tables that are kept between two questions
+_CACHE_BYTES = 2**28  # of exact tables that are kept between two questions
 
 
 class PrivateTable(Gate):
@@ -217,8 +216,8 @@ class PrivateTable(Gate):
         cliques = [each.query.clique for each in planned]
         check_memory(self.domain, cliques)
         request = {"measure": [each.describe() for each in planned]}
-        self._charge([each.event for each in planned], request)
-        released = self._kept(request, lambda: np.concatenate(self._answer(planned, show_progress)))
+        events = [each.event for each in planned]
+        released = self._buy(events, request, lambda: np.concatenate(self._answer(planned, show_progress)))
         parts = np.split(released, np.cumsum([each.rows for each in planned])[:-1])
         inputs = (self._input({unit: as_text(sum(costs, Fraction(0)))}, released),)
         return tuple(
@@ -291,8 +290,7 @@ class PrivateTable(Gate):
         )
         check_memory(self.domain, list(score.cliques))
         request = {"select": planned.describe()}
-        self._charge([planned.event] * planned.draws, request)
-        return self._kept(request, lambda: self._chosen(planned))
+        return self._buy([planned.event] * planned.draws, request, lambda: self._chosen(planned))
 
     def measure_scores(self, score: Score, *, epsilon: Any = None, rho: Any = None) -> np.ndarray:
         """Publish the score of every candidate with noise.
@@ -331,8 +329,8 @@ class PrivateTable(Gate):
         )
         check_memory(self.domain, list(score.cliques))
         request = {"scores": planned.describe()}
-        self._charge([planned.event], request)
-        return np.ldexp(self._kept(request, lambda: self._scored(planned)).astype(np.float64), -score.bits)
+        released = self._buy([planned.event], request, lambda: self._scored(planned))
+        return np.ldexp(released.astype(np.float64), -score.bits)
 
     def respond(
         self,
@@ -407,7 +405,7 @@ class PrivateTable(Gate):
             )
         exact = np.array([self._records().count()], dtype=np.int64)
         unmoved = Sensitivity(0, "l1", self._relation)
-        return int(self._pass(tapes.Call("public count", (), None, unmoved, exact), lambda: exact)[0])
+        return int(self._through_tape(tapes.Call("public count", (), None, unmoved, exact), lambda: exact)[0])
 
     def public_total(self) -> int | None:
         """Return the number of records if it is public, otherwise None."""
@@ -418,8 +416,8 @@ class PrivateTable(Gate):
         """Return the secret by which records of a unit are chosen: the journal's, or a fresh one."""
         if self._backend.seed is not None:
             return repeatable_choice(self._backend.seed)
-        kept = None if self._journal is None else self._journal.choice_key()
-        return os.urandom(32) if kept is None else kept
+        secret = None if self._journal is None else self._journal.choice_key()
+        return os.urandom(32) if secret is None else secret
 
     def _input(self, cost: Mapping[str, str], released: np.ndarray) -> Input:
         """Return what is to be said of released answers wherever they go."""
@@ -447,18 +445,19 @@ class PrivateTable(Gate):
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None
 
-    def _look_first(self, request: Mapping[str, Any] | None) -> None:
+    def _check_before_charge(self, request: Mapping[str, Any] | None) -> None:
         """Look whether the table is valid, unless the journal keeps the answer or the table is registered.
 
         A table that is not valid costs nothing if nobody has registered it: then whoever asks holds it.
         """
-        if not self._data.registered and (request is None or not self._is_kept(request)):
+        if not self._data.registered and (request is None or not self._is_journaled(request)):
             self._records()
 
-    def _answer(self, planned: Sequence[PlannedMeasurement], show_progress: bool | None) -> list[np.ndarray]:
+    def _answer(
+        self, planned: Sequence[measuring.PlannedMeasurement], show_progress: bool | None
+    ) -> list[np.ndarray]:
         """Draw all noise before reading the table, so that drawing time does not depend on the counts."""
-        replays = self._tape is not None and self._tape.replays
-        noise = None if replays else measuring.draw(planned, self._backend, show_progress)
+        noise = None if self._replays else measuring.draw(planned, self._backend, show_progress)
         if noise is not None:
             measuring.check_one_draw_each(planned, noise)
         tables = self._marginals([each.query.clique for each in planned])
@@ -471,15 +470,15 @@ class PrivateTable(Gate):
             call = tapes.Call(
                 each.distribution.noise, (each.query,), each.distribution, each.sensitivity, exact
             )
-            released.append(self._pass(call, functools.partial(np.asarray, noisy)))
+            released.append(self._through_tape(call, functools.partial(np.asarray, noisy)))
         return released
 
     def _chosen(self, planned: measuring.PlannedSelection) -> np.ndarray:
         tables = self._marginals(planned.score.cliques)
-        exact = self._withheld("Scoring", measuring.exact_scores, planned, tables, self._distances)
+        exact = self._withheld("Scoring", planned.score.values, self.domain, tables, self._distances)
         call = tapes.Call("selection", (planned.score,), planned.distribution, planned.sensitivity, exact)
         if planned.draws == 1:
-            return self._pass(
+            return self._through_tape(
                 call, lambda: np.array([self._backend.choose(planned.distribution, exact)], dtype=np.int64)
             )
         drawn = functools.cache(
@@ -489,22 +488,21 @@ class PrivateTable(Gate):
             return drawn()
         # a passage each, so that whoever adds up what calls cost counts every draw
         return np.concatenate(
-            [self._pass(call, lambda i=i: drawn()[i : i + 1]) for i in range(planned.draws)]  # type: ignore[misc]
+            [self._through_tape(call, lambda i=i: drawn()[i : i + 1]) for i in range(planned.draws)]  # type: ignore[misc]
         )
 
     def _scored(self, planned: measuring.PlannedScores) -> np.ndarray:
         """Draw all noise before reading the table, as `_answer` does."""
-        replays = self._tape is not None and self._tape.replays
-        noise = None if replays else measuring.draw([planned], self._backend, False)
+        noise = None if self._replays else measuring.draw([planned], self._backend, False)
         if noise is not None:
             measuring.check_one_draw_each([planned], noise)
         tables = self._marginals(planned.score.cliques)
-        exact = self._withheld("Scoring", measuring.exact_scores, planned, tables)
+        exact = self._withheld("Scoring", planned.score.values, self.domain, tables)
         noisy = exact if noise is None else measuring.noisy(exact, noise[0])
         call = tapes.Call(
             planned.distribution.noise, (planned.score,), planned.distribution, planned.sensitivity, exact
         )
-        return self._pass(call, functools.partial(np.asarray, noisy))
+        return self._through_tape(call, functools.partial(np.asarray, noisy))
 
     def _marginals(self, cliques: Sequence[Clique]) -> dict[Clique, np.ndarray]:
         """Return exact tables. Those of records in memory are kept, as mechanisms ask for the same again.
@@ -513,11 +511,11 @@ class PrivateTable(Gate):
         """
         wanted = list(dict.fromkeys(cliques))
         records = self._records()
-        kept = self._counted[1] if self._counted[0] is records and records.in_memory else {}
-        missing = [clique for clique in wanted if clique not in kept]
+        cached = self._counted[1] if self._counted[0] is records and records.in_memory else {}
+        missing = [clique for clique in wanted if clique not in cached]
         found = self._withheld("Reading the table", records.marginals, missing)
-        counted = kept | dict(zip(missing, found, strict=True))
-        if sum(table.nbytes for table in counted.values()) <= _KEPT_BYTES:
+        counted = cached | dict(zip(missing, found, strict=True))
+        if sum(table.nbytes for table in counted.values()) <= _CACHE_BYTES:
             self._counted = records, counted
         return {clique: counted[clique].copy() for clique in wanted}
 

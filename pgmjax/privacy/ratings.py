@@ -115,20 +115,19 @@ class PrivateRatings(Gate):
         epsilon = exact_epsilon(epsilon)
         sensitivity, distribution = self.noise(pairs, measure, epsilon=epsilon)
         asked = {"similarities": {"pairs": pairs.tolist(), "measure": measure, "scale": distribution.scale}}
-        self._charge([LaplaceEvent(epsilon, None, distribution.scale)], asked)
+        event = LaplaceEvent(epsilon, None, distribution.scale)
 
         def compute() -> np.ndarray:
             low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
-            replays = self._tape is not None and self._tape.replays
-            noise = 0 if replays else measuring.fresh(self._backend, distribution, len(pairs))
+            noise = 0 if self._replays else measuring.fresh(self._backend, distribution, len(pairs))
             similarities = np.clip(self._ratings.similarities(pairs, measure), low, high)
             exact = np.rint(similarities / GRID).astype(np.int64)
             moved = Sensitivity(sensitivity, "l1", Relation.REPLACE_ONE)
             public = (measure, self._protect, pairs.tobytes())
             call = tapes.Call(distribution.noise, public, distribution, moved, exact)
-            return self._pass(call, lambda: exact + noise)
+            return self._through_tape(call, lambda: exact + noise)
 
-        values = self._kept(asked, compute)
+        values = self._buy([event], asked, compute)
         return NoisySimilarities(pairs, measure, values, sensitivity, distribution)
 
     def noise(self, pairs: np.ndarray, measure: str, *, epsilon: Any) -> tuple[int, DiscreteNoise]:

@@ -7,6 +7,7 @@ steps, and only it passes records; `mechanisms.randomized_response` and `local` 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -26,7 +27,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import SingleProcess
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.gate import Gate
-from pgmjax.privacy.response import KaryResponse, ResponseDistribution
 from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
@@ -53,7 +53,7 @@ class PlannedResponse:
 
     attributes: Clique
     encoding: str
-    distribution: ResponseDistribution
+    distribution: response.ResponseDistribution
     event: Response
     records: int = 1
 
@@ -78,13 +78,8 @@ class PlannedResponse:
 
     def codes(self, domain: Domain, columns: dict[str, np.ndarray]) -> np.ndarray:
         """Return the categories of some records [rows]."""
-        first, *others = self.attributes
-        if not others:
-            return columns[first]
-        codes = columns[first].astype(np.int64)
-        for name in others:
-            codes = codes * domain[name] + columns[name]
-        return codes
+        parts = [columns[name] for name in self.attributes]
+        return parts[0] if len(parts) == 1 else np.ravel_multi_index(parts, domain.shape_of(self.attributes))
 
     def respond(self, backend: NoiseBackend, codes: np.ndarray) -> np.ndarray:
         """Return responses: categories [rows] of the smallest unsigned type, or bits, bool [rows, size]."""
@@ -145,7 +140,7 @@ def _planned(
     size = domain.size(clique)
     whole, cost = cost, cost / records
     check_size(clique, size, encoding)
-    distribution: ResponseDistribution
+    distribution: response.ResponseDistribution
     if encoding == "direct":
         distribution = backend.randomized_response(size, cost)
     else:
@@ -209,19 +204,19 @@ class Responses(SingleProcess):
         return tuple(each.attributes for each in self.planned)
 
     @property
-    def distributions(self) -> tuple[ResponseDistribution, ...]:
+    def distributions(self) -> tuple[response.ResponseDistribution, ...]:
         """The distribution of each group's answers."""
         return tuple(each.distribution for each in self.planned)
 
     @property
-    def distribution(self) -> KaryResponse:
+    def distribution(self) -> response.KaryResponse:
         """The response distribution of a single group in the encoding "direct".
 
         Raises:
             ValueError: there are several groups, or the encoding is unary.
         """
         distribution = self.planned[0].distribution
-        if len(self.planned) != 1 or not isinstance(distribution, KaryResponse):
+        if len(self.planned) != 1 or not isinstance(distribution, response.KaryResponse):
             given = ", ".join(f"{each.attributes} in {each.encoding!r}" for each in self.planned)
             raise ValueError(
                 f"These responses are no codes: expected one group in the encoding 'direct', got {given}."
@@ -252,7 +247,7 @@ class Responses(SingleProcess):
                 "values, or have them counted (local.marginals_of, Responses.counted)."
             )
         self._begin()
-        return self._blocks(self._kept)
+        return self._blocks(self._journaled)
 
     def counted(self, asked: Any, count: Callable[[Iterator[Block]], np.ndarray]) -> np.ndarray:
         """Return sums over all records, the one thing about the responses that a journal then keeps.
@@ -275,7 +270,7 @@ class Responses(SingleProcess):
         """
         self._begin()
         request = {**self._request(0, self.rows), "counted": asked}
-        return self._gate._kept(request, lambda: count(self._blocks(self._answered)))
+        return self._gate._journaled(request, lambda: count(self._blocks(self._answered)))
 
     def _begin(self) -> None:
         self._check_process()
@@ -283,33 +278,27 @@ class Responses(SingleProcess):
             raise ValueError("These responses were read before, and records answer once: keep what was read.")
         self._read = True
 
-    def _size(self) -> int:
-        """Records a block; a tape sees each group of attributes pass once."""
-        return block_rows(self.planned) if self._gate._tape is None else self.rows
-
-    def _length(self, number: int) -> int:
-        return min(self._size(), self.rows - number * self._size())
-
     def _request(self, block: int, records: int) -> dict[str, Any]:
         asked = [each.describe() for each in self.planned]
         return {"respond": asked, "block": block, "records": records}
 
     def _blocks(self, give: Callable[[Reader, int, int], Block]) -> Iterator[Block]:
-        size = self._size()
+        # a tape sees each group of attributes pass once
+        size = block_rows(self.planned) if self._gate._tape is None else self.rows
         names = list(dict.fromkeys(name for each in self.planned for name in each.attributes))
         reader = Reader(self._data, names, size)
         with Progress("responding", self.rows, self._show) as progress:
-            for number in range(-(-self.rows // size)):
+            for number, start in enumerate(range(0, self.rows, size)):
                 self._check_process()
-                count = self._length(number)
+                count = min(size, self.rows - start)
                 yield give(reader, number, count)
                 progress.advance(count)
 
-    def _kept(self, reader: Reader, number: int, count: int) -> Block:
+    def _journaled(self, reader: Reader, number: int, count: int) -> Block:
         if self._gate._journal is None:
             return self._answered(reader, number, count)
         request = self._request(number, count)
-        words = self._gate._kept(request, lambda: pack(self._answered(reader, number, count)))
+        words = self._gate._journaled(request, lambda: pack(self._answered(reader, number, count)))
         return unpack(words, self.planned, count)
 
     def _answered(self, reader: Reader, number: int, count: int) -> Block:
@@ -333,7 +322,7 @@ class Responses(SingleProcess):
             planned.sensitivity,
             codes.astype(np.int64),
         )
-        answers = self._gate._pass(
+        answers = self._gate._through_tape(
             call, lambda: planned.respond(self._gate._backend, codes).astype(np.int64).reshape(-1)
         )
         if planned.bits:
@@ -357,41 +346,38 @@ class Reader:
     """
 
     def __init__(self, data: Dataset, names: Sequence[str], rows: int):
-        self._data = data
-        self._names = tuple(names)
-        self._rows = rows
+        self._blocks = _of_equal_length(data, names, rows)
         self._next = 0
-        self._batches: Iterator[dict[str, np.ndarray]] | None = None
-        self._left: list[dict[str, np.ndarray]] = []
 
     def block(self, number: int) -> dict[str, np.ndarray]:
-        """Return codes [rows] by attribute of a block after those requested so far."""
-        if self._batches is None:
-            self._batches = self._data.records(self._names)
-        while self._next < number:  # answered for in an earlier run
-            self._take()
-            self._next += 1
-        self._next += 1
-        parts = self._take()
-        return {name: np.concatenate([part[name] for part in parts]) for name in self._names}
+        """Return codes [rows] by attribute of a block after those requested so far.
 
-    def _take(self) -> list[dict[str, np.ndarray]]:
-        assert self._batches is not None
-        parts, self._left = self._left, []
-        lacking = self._rows - sum(_length(part) for part in parts)
-        while lacking > 0 and (batch := next(self._batches, None)) is not None:
-            parts.append(batch)
-            lacking -= _length(batch)
-        if lacking < 0:
-            last = parts.pop()
-            cut = _length(last) + lacking
-            parts.append({name: codes[:cut] for name, codes in last.items()})
-            self._left = [{name: codes[cut:] for name, codes in last.items()}]
-        return parts
+        Blocks between were answered for in an earlier run, and are skipped.
+        """
+        skipped, self._next = number - self._next, number + 1
+        return next(itertools.islice(self._blocks, skipped, None))
 
 
-def _length(part: dict[str, np.ndarray]) -> int:
-    return len(next(iter(part.values())))
+def _of_equal_length(data: Dataset, names: Sequence[str], rows: int) -> Iterator[dict[str, np.ndarray]]:
+    """Yield codes by attribute in blocks of as many rows, the last one of the rest."""
+    parts: list[dict[str, np.ndarray]] = []
+    for batch in data.records(names):
+        parts.append(batch)
+        held = sum(len(part[names[0]]) for part in parts)
+        if held < rows:
+            continue
+        joined = _joined(parts)
+        whole = held - held % rows
+        for start in range(0, whole, rows):
+            yield {name: codes[start : start + rows] for name, codes in joined.items()}
+        parts = [{name: codes[whole:] for name, codes in joined.items()}]
+    yield _joined(parts)
+
+
+def _joined(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    if len(parts) == 1:  # a table in memory comes as one batch, which is not copied
+        return parts[0]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def pack(block: Block) -> np.ndarray:

@@ -1,8 +1,6 @@
 """Randomised response: each record answers for itself, and lies with a known probability.
 
 It reports a category (`KaryResponse`), or one independently flipped bit per category (`UnaryResponse`).
-`checked_noise`, `checked_selection`, `checked_response` and `checked_bits` refuse a distribution of the
-wrong kind, which a backend would otherwise silently draw as another one.
 """
 
 from __future__ import annotations
@@ -11,17 +9,15 @@ import dataclasses
 import decimal
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import scales
 from pgmjax.privacy.exact import floor_float, shortened
-from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
 
 LARGEST_SIZE = 2**31
 _LARGEST_CHANNEL = 4096
@@ -65,8 +61,7 @@ class KaryResponse:
                 f"lie must be below (size - 1) / size, so that the truth is the likeliest of {size} "
                 f"categories, got {lie!r}."
             )
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "lie", lie)
+        checks.set_fields(self, size=size, lie=lie)
 
     @property
     def truth(self) -> Fraction:
@@ -201,8 +196,8 @@ class UnaryResponse:
     name: ClassVar[str] = "unary-response"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", checks.integer("size", self.size, low=2, high=LARGEST_UNARY_SIZE))
-        object.__setattr__(self, "lie", checks.number("lie", self.lie, above=0, below=0.5))
+        size = checks.integer("size", self.size, low=2, high=LARGEST_UNARY_SIZE)
+        checks.set_fields(self, size=size, lie=checks.number("lie", self.lie, above=0, below=0.5))
         checks.kind(self.symmetric, bool, "symmetric must be True or False")
 
     @property
@@ -297,45 +292,4 @@ def checked_codes(size: int, codes: Any) -> np.ndarray:
 def checked_response(distribution: Any) -> KaryResponse:
     """Return the argument if it is a `KaryResponse`, otherwise raise TypeError."""
     checks.kind(distribution, KaryResponse, "distribution must be a KaryResponse")
-    return distribution
-
-
-def checked_bits(distribution: Any) -> UnaryResponse:
-    """Return the argument if it is a `UnaryResponse`, otherwise raise TypeError."""
-    checks.kind(distribution, UnaryResponse, "distribution must be a UnaryResponse")
-    return distribution
-
-
-def checked_noise(distribution: Any) -> DiscreteNoise:
-    """Return the argument if it is a `DiscreteNoise` (whose scale is > 0), otherwise raise TypeError."""
-    checks.kind(
-        distribution,
-        DiscreteNoise,
-        "distribution must be a DiscreteLaplace or DiscreteGaussian, or other discrete noise of "
-        "`measurements.noise`",
-    )
-    return distribution
-
-
-def sampler_of(
-    samplers: Mapping[type, Callable[..., Any]], distribution: DiscreteNoise, backend: str
-) -> Callable[..., Any]:
-    """Return a backend's sampler for the exact class of a distribution.
-
-    Raises:
-        TypeError: the backend has no sampler for that class.
-    """
-    if type(distribution) not in samplers:
-        has = ", ".join(kind.__name__ for kind in samplers)
-        raise TypeError(f"{backend} has no sampler for {type(distribution).__name__}; it draws {has}.")
-    return samplers[type(distribution)]
-
-
-def checked_selection(distribution: Any) -> SelectionDistribution:
-    """Return the argument if it is a selection distribution, otherwise raise TypeError."""
-    checks.kind(
-        distribution,
-        PermuteAndFlip | ExponentialMechanism,
-        "distribution must be a PermuteAndFlip or ExponentialMechanism",
-    )
     return distribution

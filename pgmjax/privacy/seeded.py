@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
-from pgmjax.privacy import response, selection
-from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.response import (
-    UnaryResponse,
-    checked_bits,
-    checked_noise,
-    checked_response,
-    checked_selection,
-    sampler_of,
-)
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
+from pgmjax.privacy import selection
+from pgmjax.privacy.backend import PiecewiseBackend, checked_choice
 
 _STREAM = int.from_bytes(b"noise", "big")  # keeps noise apart from other uses of the same seed
-_CHUNK = 1 << 20
 
 
-class SeededBackend(NoiseBackend):
+class SeededBackend(PiecewiseBackend):
     """The secure backend's distributions, drawn by a seeded NumPy generator, to float64 precision.
 
     Releases made with it say `secure=False` and contain the seed. Each run restarts the stream, so the same
@@ -49,6 +41,7 @@ class SeededBackend(NoiseBackend):
     name = "seeded"
     secure = False
     seed: int | None
+    _noise_piece = _coins_piece = 1 << 20
 
     def __init__(self, seed: int, *, insecure: bool = False):
         if insecure is not True:
@@ -64,16 +57,9 @@ class SeededBackend(NoiseBackend):
         assert self.seed is not None
         return SeededBackend(self.seed, insecure=True)
 
-    def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
-        """Return independent noise, int64 [size]."""
-        distribution = checked_noise(distribution)
-        sampler = sampler_of(self._samplers, distribution, "SeededBackend")
-        parts = [sampler(self, distribution, min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-
     def choose(self, distribution: selection.SelectionDistribution, scores: np.ndarray) -> int:
         """Return the index of the candidate whose score with exponential or Gumbel noise is largest."""
-        distribution, scores = checked_selection(distribution), selection.checked_scores(scores)
+        distribution, scores = checked_choice(distribution, scores)
         pure = isinstance(distribution, selection.PermuteAndFlip)
         noise = (self._generator.standard_exponential if pure else self._generator.gumbel)(size=scores.size)
         return int(np.argmax((scores - scores.max()) / distribution.scale + noise))
@@ -82,39 +68,18 @@ class SeededBackend(NoiseBackend):
         self, distribution: selection.SelectionDistribution, scores: np.ndarray, draws: int
     ) -> np.ndarray:
         """Return the indices of independent choices from the same scores, int64 [draws]."""
-        distribution, scores = checked_selection(distribution), selection.checked_scores(scores)
+        distribution, scores = checked_choice(distribution, scores)
         if isinstance(distribution, selection.PermuteAndFlip):
             return np.array([self.choose(distribution, scores) for _ in range(draws)], dtype=np.int64)
         ends = np.cumsum(np.exp((scores - scores.max()) / distribution.scale))
         chosen = np.searchsorted(ends, self._generator.random(draws) * ends[-1], side="right")
         return np.minimum(chosen, scores.size - 1).astype(np.int64)
 
-    def respond(self, distribution: response.KaryResponse, codes: np.ndarray) -> np.ndarray:
-        """Return an answer for each true category, int64 [records]."""
-        distribution = checked_response(distribution)
-        codes = response.checked_codes(distribution.size, codes)
-        answers = np.empty(codes.size, dtype=np.int64)
-        for start in range(0, codes.size, _CHUNK):
-            truth = codes[start : start + _CHUNK]
-            lies = self._generator.random(truth.size) < distribution.lie
-            others = self._generator.integers(distribution.size - 1, size=np.count_nonzero(lies))
-            answers[start : start + truth.size] = response.answered(truth, lies, others)
-        return answers
+    def _coins(self, probability: float | Fraction, size: int) -> np.ndarray:
+        return self._generator.random(size) < float(probability)
 
-    def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
-        """Return one bit per category for each true category, bool [records, size]."""
-        distribution = checked_bits(distribution)
-        codes = response.checked_codes(distribution.size, codes)
-        answers = np.empty((codes.size, distribution.size), dtype=np.bool_)
-        step = max(1, _CHUNK // distribution.size)
-        for start in range(0, codes.size, step):
-            truth = codes[start : start + step]
-            bits = self._generator.random((truth.size, distribution.size)) < distribution.lie
-            bits[np.arange(truth.size), truth] = self._generator.random(truth.size) < float(
-                distribution.truth
-            )
-            answers[start : start + step] = bits
-        return answers
+    def _uniform(self, bound: int, size: int) -> np.ndarray:
+        return self._generator.integers(bound, size=size)
 
     def _laplace(self, distribution: DiscreteLaplace, size: int) -> np.ndarray:
         """Draw discrete Laplace noise as the difference of two geometric variables."""
@@ -135,10 +100,7 @@ class SeededBackend(NoiseBackend):
             filled += taken.size
         return result
 
-    _samplers: ClassVar[dict[type, Any]] = {
-        DiscreteLaplace: _laplace,
-        DiscreteGaussian: _gaussian,
-    }
+    _samplers: ClassVar[dict[type, Any]] = {DiscreteLaplace: _laplace, DiscreteGaussian: _gaussian}
 
     def __repr__(self) -> str:
         return f"SeededBackend({self.seed}, insecure=True)"

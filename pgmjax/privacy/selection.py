@@ -22,11 +22,24 @@ from pgmjax.privacy import scales
 from pgmjax.privacy.exact import ceil_float, shortened
 
 SCORE_LIMIT = 2**53
-_NODES = 32
+_QUADRATURE_NODES = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class PermuteAndFlip:
+class _Scaled:
+    """A distribution with the scale of its sampler, at most 2^50."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        scale = checks.number("scale", self.scale, above=0)
+        if scale > scales.LARGEST_SCALE:
+            raise ValueError(f"scale must be at most 2^50, got {scale:g}.")
+        checks.set_fields(self, scale=scale)
+
+
+@dataclasses.dataclass(frozen=True)
+class PermuteAndFlip(_Scaled):
     """Go through the candidates in random order, take one with probability exp((score - best) / scale).
 
     The same distribution as the largest of score + scale * (standard exponential noise).
@@ -45,11 +58,7 @@ class PermuteAndFlip:
         [0.1839, 0.8161]
     """
 
-    scale: float
     name: ClassVar[str] = "permute-and-flip"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _checked_scale(self.scale))
 
     def probabilities(self, scores: Any) -> np.ndarray:
         """Return the probability of each candidate, float64 [candidates].
@@ -60,8 +69,8 @@ class PermuteAndFlip:
         halve towards 0. Memory: a few times 32 numbers per candidate.
         """
         q = np.exp(_below_best(scores) / self.scale)
-        points, weights = np.polynomial.legendre.leggauss(_NODES)
-        halvings = 0 if q.size <= 2 * _NODES else math.ceil(math.log2(q.size)) + 1
+        points, weights = np.polynomial.legendre.leggauss(_QUADRATURE_NODES)
+        halvings = 0 if q.size <= 2 * _QUADRATURE_NODES else math.ceil(math.log2(q.size)) + 1
         total = np.zeros(q.size)
         for low, high in itertools.pairwise([0.0, *(2.0**-k for k in range(halvings, -1, -1))]):
             half = (high - low) / 2
@@ -72,7 +81,7 @@ class PermuteAndFlip:
 
 
 @dataclasses.dataclass(frozen=True)
-class ExponentialMechanism:
+class ExponentialMechanism(_Scaled):
     """Pick candidate i with probability proportional to exp(score_i / scale).
 
     The same distribution as the largest of score + scale * (standard Gumbel noise).
@@ -92,11 +101,7 @@ class ExponentialMechanism:
         [0.2689, 0.7311]
     """
 
-    scale: float
     name: ClassVar[str] = "exponential"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _checked_scale(self.scale))
 
     def probabilities(self, scores: Any) -> np.ndarray:
         """Return the probability of each candidate, float64 [candidates]."""
@@ -190,10 +195,3 @@ def _scale(sensitivity: int, epsilon: Fraction) -> float:
             f"{2 * scales.STRONGEST} times the sensitivity."
         )
     return ceil_float(scale)
-
-
-def _checked_scale(scale: Any) -> float:
-    result = checks.number("scale", scale, above=0)
-    if result > scales.LARGEST_SCALE:
-        raise ValueError(f"scale must be at most 2^50, got {result:g}.")
-    return result

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -63,11 +63,9 @@ class Sensitivity:
     relation: Relation
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", checks.integer("a sensitivity", self.value, low=0))
-        object.__setattr__(
-            self, "norm", checks.choice("the norm of a sensitivity", self.norm, (*NORMS, RECORDS))
-        )
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        norm = checks.choice("the norm of a sensitivity", self.norm, (*NORMS, RECORDS))
+        value = checks.integer("a sensitivity", self.value, low=0)
+        checks.set_fields(self, value=value, norm=norm, relation=Relation.parse(self.relation))
 
     @classmethod
     def of(
@@ -201,12 +199,11 @@ def shifts_of(
     return None
 
 
-def _norms(shifts: Iterable[int]) -> list[Fraction]:
-    shifts = list(shifts)
+def _norms(shifts: Sequence[int]) -> list[Fraction]:
     return [Fraction(sum(shifts)), Fraction(sum(move**2 for move in shifts))]
 
 
-def _largest_column(query: Query, domain: Domain) -> list[int] | None:
+def _largest_column(query: Query, domain: Domain) -> Shifts | None:
     """Return sorted bounds on the absolute entries of every column; not always attained by one column."""
     if not isinstance(query, Product):
         matrix = _small_matrix(query, domain)
@@ -219,14 +216,14 @@ def _largest_column(query: Query, domain: Domain) -> list[int] | None:
         if block.rows(size) * size > _MAX_ENTRIES:
             return None
         column = _bounds(block.matrix(size))
-        if column is None or not column:
+        if not column:
             return None
         columns.append(column)
     if math.prod(len(column) for column in columns) > _MAX_MOVED:
         return None
-    result = [1]
+    result: Shifts = (1,)
     for column in columns:
-        result = [a * b for a in result for b in column]
+        result = tuple(a * b for a in result for b in column)
     return result
 
 
@@ -245,12 +242,11 @@ def _largest_difference(query: Query, domain: Domain) -> Shifts | None:
     return _nonzero(bound)
 
 
-def _bounds(matrix: np.ndarray) -> list[int] | None:
+def _bounds(matrix: np.ndarray) -> Shifts | None:
     """Return, for each rank, the largest absolute entry of that rank over all columns."""
     if int(np.abs(matrix).max()) >= 2**61:
         return None
-    shifts = _nonzero(np.sort(np.abs(matrix), axis=0).max(axis=1))
-    return None if shifts is None else list(shifts)
+    return _nonzero(np.sort(np.abs(matrix), axis=0).max(axis=1))
 
 
 def _nonzero(bound: np.ndarray) -> Shifts | None:

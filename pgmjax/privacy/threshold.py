@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.checks import Error
 from pgmjax.data.counting import check_memory
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import measuring, tape
@@ -28,7 +27,7 @@ _LARGEST = 2**61
 """Guesses are clipped to this absolute value, so that distances fit in int64."""
 
 
-class ThresholdLost(Error, ValueError):
+class ThresholdLost(checks.Error, ValueError):
     """A threshold test cannot go on: an interruption took its noisy threshold."""
 
 
@@ -89,7 +88,7 @@ class ThresholdTest(SingleProcess):
         self._noise: int | None = None  # drawn for the first answer, and kept nowhere
         # a ledger keeps who began the test: whoever plays it back has another threshold, and must not go on
         mark = np.array([int.from_bytes(os.urandom(7), "big")], np.int64)
-        self._began = bool((table._kept({"threshold": self._threshold}, lambda: mark) == mark).all())
+        self._began = bool((table._journaled({"threshold": self._threshold}, lambda: mark) == mark).all())
 
     @property
     def closed(self) -> bool:
@@ -118,12 +117,12 @@ class ThresholdTest(SingleProcess):
         guess = min(max(round(checks.number("guess", guess)), -_LARGEST), _LARGEST)
         check_memory(table.domain, [query.clique])
         asked = {"far": {"query": query.to_spec(), "guess": guess}}
-        if not self._began and not table._is_kept(asked):
+        if not self._began and not table._is_journaled(asked):
             raise ThresholdLost(
                 "the noisy threshold of this test was lost with an interrupted run: open another one."
             )
-        told = table._kept(asked, functools.partial(self._compare, planned, guess))
-        self._asked, self._closed = self._asked + 1, bool(told[0])
+        answer = table._journaled(asked, functools.partial(self._compare, planned, guess))
+        self._asked, self._closed = self._asked + 1, bool(answer[0])
         return self._closed
 
     def _compare(self, planned: measuring.PlannedMeasurement, guess: int) -> np.ndarray:
@@ -143,10 +142,10 @@ class ThresholdTest(SingleProcess):
             distance,
         )
         limit = self._threshold + self._noise
-        return table._pass(call, lambda: (distance + noise >= limit).astype(np.int64))
+        return table._through_tape(call, lambda: (distance + noise >= limit).astype(np.int64))
 
     def _drawn(self, distribution: DiscreteNoise) -> int:
-        return 0 if self._replays() else int(measuring.fresh(self._table._backend, distribution, 1)[0])
+        return 0 if self._table._replays else int(measuring.fresh(self._table._backend, distribution, 1)[0])
 
     def _planned(self, query: Any) -> measuring.PlannedMeasurement:
         domain, relation = self._table.domain, self._table.relation
@@ -161,6 +160,3 @@ class ThresholdTest(SingleProcess):
             )
         sensitivity = sensitivity.of_unit(self._table.max_records)
         return measuring.PlannedMeasurement(query, self._distribution.distance, sensitivity, self._event, 1)
-
-    def _replays(self) -> bool:
-        return self._table._tape is not None and self._table._tape.replays

@@ -20,7 +20,8 @@ from pgmjax.data.attribute import Attribute
 from pgmjax.data.bounding import records_of
 from pgmjax.data.encoding import OUTSIDE
 from pgmjax.data.value import SPACES, key_of, number_of, shortest, sql_key_of_text
-from pgmjax.privacy.partition import FIRST, KeyCoder
+from pgmjax.discovery.probes import KeyCoder
+from pgmjax.privacy.partition import FIRST
 
 D = decimal.Decimal
 WHOLE = st.one_of(st.integers(-(2**70), 2**70), st.sampled_from([2**53, 2**53 + 1, -(2**53) - 1, 0]))

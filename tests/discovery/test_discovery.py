@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 import pgmjax as pj
-from pgmjax.discovery import Discovery, Draft, OpenTable, discover, probes
-from pgmjax.discovery.discover import Purpose, first_look
+from pgmjax.data import encoding
+from pgmjax.discovery import Discovery, Draft, OpenTable, probes
+from pgmjax.discovery.discover import discover, first_look, stddev_of_use
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries.workload import KWay
 
@@ -37,7 +38,8 @@ def search(frame, rho="0.5", relation=ADD, draft=None, backend=None, delta="1e-6
     unit_of = {"unit": given.pop("unit_of_budget", "rho")}
     budget = pj.privacy.Budget(rho, **unit_of, delta=delta if unit_of["unit"] == "rho" else None)
     table = pj.privacy.PrivateTable(first_look(opened), relation, budget, backend)
-    return discover(table, opened, Purpose(budget.unit, budget.cap * 9)), budget
+    stddev = stddev_of_use(budget.unit, budget.cap * 9, len(opened.draft.columns))
+    return discover(table, opened, stddev), budget
 
 
 def test_every_kind_of_column_is_read_as_it_is():
@@ -220,7 +222,7 @@ def test_kinds_of_texts(text, kind):
 
 def test_magnitudes_by_logarithms():
     values = RNG.normal(0, 1, 500) * 10.0 ** RNG.integers(-4, 17, 500)
-    codes = probes.magnitude_probe("x", probes.Reading()).coder.raw_codes(values.tolist())
+    codes = probes.magnitude_probe("x", encoding.Notation()).coder.raw_codes(values.tolist())
     edges = probes.magnitude_edges()
     assert ((edges[codes] <= values) & (values <= edges[codes + 1]))[np.abs(values) >= 2.0**-20].all()
     inside = np.abs(values) >= 2.0**-19

@@ -10,7 +10,7 @@ _REPLAYS, _PARTS = (_LAYERS + "test_replays_pass",), (_LAYERS + "test_checks_of_
 _HEAVY = (_LAYERS + "test_a_replay_of_heavy_records_passes",)
 _TABLE, _MEASURING = "pgmjax.privacy.private_table", "pgmjax.privacy.measuring"
 _GATE = "pgmjax.privacy.gate"
-_SPECIMEN, _OPENDP = "tests.audit.specimen", "pgmjax.privacy.opendp"
+_SPECIMEN = "tests.audit.specimen"
 _RESPONSE, _PARTITION = "pgmjax.privacy.response", "pgmjax.privacy.partition"
 _BUDGET, _COUNTS = "pgmjax.privacy.budget", "table._data.marginals(list(estimates))"
 
@@ -146,8 +146,8 @@ FAULTS = (
     ),
     Fault(
         "a secure draw of more than 2^18 numbers is filled up with zeros",
-        _OPENDP,
-        "OpenDPBackend.draw",
+        "pgmjax.privacy.backend",
+        "PiecewiseBackend.draw",
         old="return noise",
         new="noise[1 << 18 :] = 0\nreturn noise",
         tests=_PARTS,
@@ -156,10 +156,10 @@ FAULTS = (
         "counts are read before noise is drawn",
         _TABLE,
         "PrivateTable._answer",
-        old="replays = self._tape is not None and self._tape.replays",
+        old="noise = None if self._replays else measuring.draw(planned, self._backend, show_progress)",
         new=(
             "self._marginals([each.query.clique for each in planned])\n"
-            "replays = self._tape is not None and self._tape.replays"
+            "noise = None if self._replays else measuring.draw(planned, self._backend, show_progress)"
         ),
         tests=_PARTS,
     ),
@@ -221,10 +221,10 @@ FAULTS = (
     ),
     Fault(
         "one coin turns over all bits of a record",
-        _OPENDP,
-        "OpenDPBackend.respond_bits",
-        old="coins(distribution.lie, count * distribution.size).reshape(count, distribution.size)",
-        new="np.repeat(coins(distribution.lie, count)[:, None], distribution.size, axis=1)",
+        "pgmjax.privacy.backend",
+        "PiecewiseBackend.respond_bits",
+        old="self._coins(distribution.lie, count * distribution.size).reshape(count, distribution.size)",
+        new="np.repeat(self._coins(distribution.lie, count)[:, None], distribution.size, axis=1)",
         tests=_PARTS,
     ),
     Fault(
@@ -335,8 +335,8 @@ FAULTS = (
         "the scale of a tree is that of one of its levels",
         _PARTITION,
         "",
-        old="_PATHS = 3",
-        new="_PATHS = 1",
+        old="_PATH_LOSS = 3",
+        new="_PATH_LOSS = 1",
         tests=_PARTS,
     ),
     Fault(
@@ -375,7 +375,7 @@ FAULTS = (
         "a search costs its part of a budget and nothing of the whole",
         _BUDGET,
         "Budget.charge",
-        old="self._within.charge(events)",
+        old="self._parent.charge(events)",
         new="pass",
         tests=_PARTS,
     ),

@@ -38,7 +38,7 @@ FAULTS = (
     Fault(
         "dropped records of a person have the noise of one record",
         "pgmjax.privacy.left_out",
-        "_dropped",
+        "_counted",
         old="1 if unit is None else unit.max_records",
         new="1",
         tests=("tests/audit/test_units.py",),
@@ -262,7 +262,7 @@ FAULTS = (
         "the adaptive filter stops at the order of the largest cap",
         "pgmjax.privacy.accounting.renyi",
         "filter_order",
-        old="allowed / orders",
+        old="allowed / ORDERS",
         new="allowed",
         tests=("tests/privacy/accounting/test_renyi.py::test_the_order_of_a_filter_suits_gaussians",),
     ),
@@ -277,8 +277,8 @@ FAULTS = (
     Fault(
         "a table that is not valid is charged for",
         "pgmjax.privacy.private_table",
-        "PrivateTable._look_first",
-        old="not self._data.registered and (request is None or not self._is_kept(request))",
+        "PrivateTable._check_before_charge",
+        old="not self._data.registered and (request is None or not self._is_journaled(request))",
         new="False",
         tests=(
             "tests/privacy/test_private_table.py::test_a_spend_comes_before_the_counts_and_noise_before_both",
@@ -340,8 +340,8 @@ FAULTS = (
         "a resumed run answers for the first records again",
         "pgmjax.privacy.responding",
         "Reader.block",
-        old=("self._take()\nself._next += 1"),
-        new="self._next += 1",
+        old="number - self._next",
+        new="0",
         tests=("tests/privacy/test_responding.py::test_an_interrupted_run_goes_on_where_it_stopped",),
     ),
     Fault(
@@ -478,7 +478,7 @@ FAULTS = (
         "a domain on which answers rest is replaced",
         "pgmjax.privacy.ledger.ledger",
         "Ledger.set_domain",
-        old="defined and ledger_account.rests_on_definition(connection, name) and (not completes(kept, row))",
+        old="defined and rests_on_definition(connection, name) and (not completes(account, row))",
         new="False",
         tests=("tests/privacy/ledger/test_open_columns.py",),
     ),

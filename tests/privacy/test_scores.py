@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
+from pgmjax.privacy.scores import Counts, Deviations, Distances, Score, Stack
 from pgmjax.privacy.scores.base import LIMIT, exact_answers
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
@@ -85,19 +85,19 @@ MARGINAL = q.marginal(("a",))
 @pytest.mark.parametrize(
     ("score", "add", "replace"),
     [
-        (Errors(MARGINAL, [1.0, 1.0, 1.0], bits=0), 1, 1),
-        (Errors(MARGINAL, [1.25, 0.5, 1.0], bits=2), 4, 4),
-        (Errors(MARGINAL, [1.0, 1.0, 1.0], weight=2.5, bits=0), 5, 5),
-        (Errors(SIGNED, [-1.0, 0.0], bits=1), 4, 4),
-        (Errors(q.DenseMatrix(("a",), [[1, -1, 0]]), [-3.0], bits=0), 1, 2),
-        (Errors(q.Product({"a": q.prefix()}), [0.0, 0.0, 0.0], bits=0), 1, 1),
+        (Deviations(MARGINAL, [1.0, 1.0, 1.0], bits=0), 1, 1),
+        (Deviations(MARGINAL, [1.25, 0.5, 1.0], bits=2), 4, 4),
+        (Deviations(MARGINAL, [1.0, 1.0, 1.0], weight=2.5, bits=0), 5, 5),
+        (Deviations(SIGNED, [-1.0, 0.0], bits=1), 4, 4),
+        (Deviations(q.DenseMatrix(("a",), [[1, -1, 0]]), [-3.0], bits=0), 1, 2),
+        (Deviations(q.Product({"a": q.prefix()}), [0.0, 0.0, 0.0], bits=0), 1, 1),
         (Distances([(MARGINAL, [1.0, 1.0, 1.0])], bits=0), 1, 2),
         (Distances([(MARGINAL, [1.0, 1.0, 1.0], 3, 2.5)], bits=1), 6, 12),
         (Distances([(MARGINAL, [1.0, 1.0, 1.0], 0.5), (SIGNED, [9.0, -9.0], 1)], bits=0), 6, 8),
         (Counts(MARGINAL), 1, 1),
         (Counts(SIGNED), 2, 2),
         (Counts(q.DenseMatrix(("a",), [[2, -3, 0]])), 3, 5),
-        (Stack([Counts(MARGINAL), Errors(SIGNED, [-1.0, 0.0], weight=0.25, bits=0)]), 4, 4),
+        (Stack([Counts(MARGINAL), Deviations(SIGNED, [-1.0, 0.0], weight=0.25, bits=0)]), 4, 4),
     ],
 )
 def test_declared_sensitivities_are_attained(score, add, replace):
@@ -112,7 +112,7 @@ def test_a_whole_marginal_moves_by_two_when_a_record_is_replaced():
         score = Distances([(query, estimate)], bits=0)
         assert declared(score, domain, ADD) == 1
         assert declared(score, domain, REPLACE) == 2 == largest_move(score, domain, REPLACE, 3)
-        assert declared(Errors(query, estimate, bits=0), domain, REPLACE) == 1
+        assert declared(Deviations(query, estimate, bits=0), domain, REPLACE) == 1
 
 
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
@@ -120,8 +120,8 @@ def test_a_whole_marginal_moves_by_two_when_a_record_is_replaced():
 @pytest.mark.parametrize(
     "score",
     [
-        Errors(MARGINAL, [0.5, -1.0, 0.25], bits=2),
-        Errors(SIGNED, [-1.0, 0.0], bits=0),
+        Deviations(MARGINAL, [0.5, -1.0, 0.25], bits=2),
+        Deviations(SIGNED, [-1.0, 0.0], bits=0),
         Distances([(MARGINAL, [1.0, 1.0, 1.0])], bits=0),
         Counts(MARGINAL),
     ],
@@ -146,7 +146,7 @@ def scores(draw):
     bits, weight, offset = draw(st.integers(0, 4)), draw(weights), draw(numbers)
     forms = [
         Counts(query),
-        Errors(query, estimate, weight, bits),
+        Deviations(query, estimate, weight, bits),
         Distances([(query, estimate, weight, offset), (MARGINAL, [0.5, 1, 1.5])], bits),
     ]
     score = draw(st.sampled_from(forms))
@@ -166,7 +166,7 @@ def test_values_are_the_formulas_on_the_grid():
     estimate = rng.normal(20, 20, (3, 2))
     at = {AB: table, ("b",): table.sum(0)}
     for bits in (0, 8, 20):
-        errors = Errors(query, estimate, weight=1.5, bits=bits)
+        errors = Deviations(query, estimate, weight=1.5, bits=bits)
         got = errors.values(domain, at)
         assert got.dtype == np.int64 and errors.bits == bits + 1
         rounded = np.rint(estimate * 2**bits) / 2**bits
@@ -180,7 +180,7 @@ def test_values_are_the_formulas_on_the_grid():
 
 
 def test_stacks_bring_their_parts_to_one_unit():
-    fine = Errors(q.Product({"a": q.prefix()}), [1.5, 2.5, 4.0], bits=3)
+    fine = Deviations(q.Product({"a": q.prefix()}), [1.5, 2.5, 4.0], bits=3)
     stack = Stack([Counts(q.marginal(("b",))), fine, Counts(q.marginal(("b",)))])
     at = {("a",): np.array([1, 2, 3]), ("b",): np.array([4, 2])}
     assert stack.cliques == (("b",), ("a",)) and stack.bits == 3 and stack.candidates(DOMAIN) == 7
@@ -201,7 +201,7 @@ def test_stacks_bring_their_parts_to_one_unit():
 def test_scores_are_public_comparable_and_described():
     made = [
         (
-            Errors(q.marginal(("a",)), [1, 2, 3], weight=0.5),
+            Deviations(q.marginal(("a",)), [1, 2, 3], weight=0.5),
             Distances([(q.marginal(AB), np.ones((3, 2)), 1, 1.25)]),
             Counts(q.Product({"a": q.prefix()})),
             Stack([Counts(SIGNED)]),
@@ -213,7 +213,7 @@ def test_scores_are_public_comparable_and_described():
         assert json.loads(json.dumps(one.to_dict())) == one.to_dict()
         with pytest.raises(dataclasses.FrozenInstanceError):
             one.kind = "other"
-    assert Errors(MARGINAL, [1, 2, 3]) != Errors(MARGINAL, [1, 2, 4])
+    assert Deviations(MARGINAL, [1, 2, 3]) != Deviations(MARGINAL, [1, 2, 4])
     assert made[0][0].to_dict() == {
         "kind": "errors",
         "query": {"clique": ["a"]},
@@ -228,23 +228,27 @@ def test_scores_are_public_comparable_and_described():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Errors([1], [1]), TypeError, r"queries\.Query, got list"),
+        (lambda: Deviations([1], [1]), TypeError, r"queries\.Query, got list"),
         (lambda: Counts("a"), TypeError, r"queries\.Query, got str"),
-        (lambda: Errors(MARGINAL, [1, np.nan, 2]), ValueError, "must be finite; 1 of 3 are not"),
-        (lambda: Errors(MARGINAL, [1, np.inf, 2]), ValueError, "must be finite; 1 of 3 are not"),
-        (lambda: Errors(MARGINAL, ["1", "2", "3"]), TypeError, "real numbers"),
-        (lambda: Errors(MARGINAL, [1e300, 0, 0]), ValueError, r"below 2\^53 on a grid of 8 bits"),
-        (lambda: Errors(MARGINAL, [1, 1, 1], weight=0), ValueError, "weight of a score must be > 0, got 0"),
-        (lambda: Errors(MARGINAL, [1, 1, 1], weight=-1), ValueError, "must be > 0"),
-        (lambda: Errors(MARGINAL, [1, 1, 1], weight=np.nan), ValueError, "must be finite"),
+        (lambda: Deviations(MARGINAL, [1, np.nan, 2]), ValueError, "must be finite; 1 of 3 are not"),
+        (lambda: Deviations(MARGINAL, [1, np.inf, 2]), ValueError, "must be finite; 1 of 3 are not"),
+        (lambda: Deviations(MARGINAL, ["1", "2", "3"]), TypeError, "real numbers"),
+        (lambda: Deviations(MARGINAL, [1e300, 0, 0]), ValueError, r"below 2\^53 on a grid of 8 bits"),
         (
-            lambda: Errors(MARGINAL, [1, 1, 1], weight=1e-5),
+            lambda: Deviations(MARGINAL, [1, 1, 1], weight=0),
+            ValueError,
+            "weight of a score must be > 0, got 0",
+        ),
+        (lambda: Deviations(MARGINAL, [1, 1, 1], weight=-1), ValueError, "must be > 0"),
+        (lambda: Deviations(MARGINAL, [1, 1, 1], weight=np.nan), ValueError, "must be finite"),
+        (
+            lambda: Deviations(MARGINAL, [1, 1, 1], weight=1e-5),
             ValueError,
             r"above 2\*\*-13, or it rounds to zero",
         ),
-        (lambda: Errors(MARGINAL, [1, 1, 1], weight="1"), TypeError, "must be a number, got str"),
-        (lambda: Errors(MARGINAL, [1, 1, 1], bits=25), ValueError, r"in 0\.\.24, got 25"),
-        (lambda: Errors(MARGINAL, [1, 1, 1], bits=0.5), TypeError, "must be an integer, got float"),
+        (lambda: Deviations(MARGINAL, [1, 1, 1], weight="1"), TypeError, "must be a number, got str"),
+        (lambda: Deviations(MARGINAL, [1, 1, 1], bits=25), ValueError, r"in 0\.\.24, got 25"),
+        (lambda: Deviations(MARGINAL, [1, 1, 1], bits=0.5), TypeError, "must be an integer, got float"),
         (lambda: Distances([]), ValueError, "at least one candidate, got none"),
         (lambda: Distances([MARGINAL]), TypeError, "a candidate is a tuple .*got Product"),
         (lambda: Distances([(MARGINAL, [1, 1, 1], 1, np.inf)]), ValueError, "an offset must be finite"),
@@ -266,12 +270,12 @@ def test_bad_scores_are_refused_when_they_are_made(make, error, message):
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        (Errors(q.marginal(AB), np.ones((2, 3))), r"6 flat or shape \(3, 2\), got shape \(2, 3\)"),
-        (Errors(q.marginal(AB), np.ones(5)), r"got shape \(5,\)"),
+        (Deviations(q.marginal(AB), np.ones((2, 3))), r"6 flat or shape \(3, 2\), got shape \(2, 3\)"),
+        (Deviations(q.marginal(AB), np.ones(5)), r"got shape \(5,\)"),
         (Distances([(q.marginal(AB), np.ones(6)), (q.marginal(("a",)), [1.0])]), r"got shape \(1,\)"),
-        (Stack([Errors(q.marginal(AB), np.ones(5))]), r"got shape \(5,\)"),
+        (Stack([Deviations(q.marginal(AB), np.ones(5))]), r"got shape \(5,\)"),
         (Counts(q.DenseMatrix(("b",), [[0.5, 1.0]])), r"not integral.*queries\.quantise"),
-        (Errors(q.DenseMatrix(("b",), [[0.5, 1.0]]), [1.0]), r"not integral.*queries\.quantise"),
+        (Deviations(q.DenseMatrix(("b",), [[0.5, 1.0]]), [1.0]), r"not integral.*queries\.quantise"),
         (Counts(q.marginal(("z",))), "'z'"),
     ],
 )
@@ -292,12 +296,12 @@ def test_the_relation_must_be_named():
     [
         (Counts(MARGINAL), 2**53),
         (Counts(q.DenseMatrix(("a",), [[2**30, 0, 0]])), 2**25),
-        (Errors(MARGINAL, [0, 0, 0], bits=20), 2**34),
-        (Errors(MARGINAL, [0, 0, 0], weight=2.0**20, bits=0), 2**34),
+        (Deviations(MARGINAL, [0, 0, 0], bits=20), 2**34),
+        (Deviations(MARGINAL, [0, 0, 0], weight=2.0**20, bits=0), 2**34),
         (Distances([(MARGINAL, [0, 0, 0], 1, 0)], bits=20), 2**34),
         (Distances([(q.DenseMatrix(("a",), np.ones((64, 3), int)), [0] * 64)], bits=0), 2**48),
         (Distances([(MARGINAL, [0, 0, 0], 2.0**20, -(2.0**20))], bits=0), 2**34),
-        (Stack([Counts(MARGINAL), Errors(MARGINAL, [0, 0, 0], bits=24)]), 2**34),
+        (Stack([Counts(MARGINAL), Deviations(MARGINAL, [0, 0, 0], bits=24)]), 2**34),
     ],
 )
 def test_counts_beyond_the_limit_saturate(score, count):

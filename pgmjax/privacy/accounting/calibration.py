@@ -7,7 +7,6 @@ Otherwise the largest budget whose cost stays within the target is found by grow
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -26,9 +25,6 @@ from pgmjax.privacy.sensitivity import Shifts, check_measurable, shifts_of
 from pgmjax.queries import Query
 
 _Noise = tuple[tuple[DiscreteNoise, ...], tuple[Event, ...]]
-_Start = tuple[Fraction, Fraction, str]
-"""The target's epsilon and delta, and the account that meets it in closed form."""
-
 _Found = TypeVar("_Found")
 
 _TOLERANCE = Fraction(1, 10**5)
@@ -124,14 +120,9 @@ def calibrate(
     records = checks.integer("max_records", max_records, low=1)
     asked = _ask(queries, domain, relation, weights, max_weight, records)
     if exact == 0:
-        return _checked(_laplace(asked, target), relation, target, exact, "basic")
-    found: list[Calibration] = []
-    if noise != "gaussian":
-        make = functools.partial(_laplace, asked)
-        found.append(_search(make, (target, exact, "basic"), relation, accountant))
-    if noise != "laplace":
-        make = functools.partial(_gaussian, asked)
-        found.append(_search(make, (target, exact, "zcdp"), relation, accountant))
+        return _checked(_noise("laplace", asked, target), relation, target, exact, "basic")
+    kinds = ("laplace", "gaussian") if noise == "auto" else (noise,)
+    found = [_search(kind, asked, target, exact, relation, accountant) for kind in kinds]
     return min(found, key=lambda one: _variance(one, asked))
 
 
@@ -166,42 +157,42 @@ def _ask(
     return result
 
 
-def _laplace(asked: Sequence[_Asked], epsilon: Fraction) -> _Noise:
-    costs = [one.share * epsilon for one in asked]
-    distributions = tuple(laplace_for(one.l1, cost) for one, cost in zip(asked, costs, strict=True))
-    return distributions, tuple(
-        LaplaceEvent(cost, one.shifts, distribution.scale)
-        for one, cost, distribution in zip(asked, costs, distributions, strict=True)
-    )
-
-
-def _gaussian(asked: Sequence[_Asked], rho: Fraction) -> _Noise:
-    costs = [one.share * rho for one in asked]
-    distributions = tuple(gaussian_for(one.l2_squared, cost) for one, cost in zip(asked, costs, strict=True))
-    return distributions, tuple(
-        GaussianEvent(cost, one.shifts, distribution.scale)
-        for one, cost, distribution in zip(asked, costs, distributions, strict=True)
-    )
+def _noise(kind: str, asked: Sequence[_Asked], total: Fraction) -> _Noise:
+    """Return the noise of each query for its share of an epsilon (Laplace) or a rho (Gaussian)."""
+    noises: list[tuple[DiscreteNoise, Event]] = []
+    for one in asked:
+        cost = one.share * total
+        if kind == "laplace":
+            laplace = laplace_for(one.l1, cost)
+            noises.append((laplace, LaplaceEvent(cost, one.shifts, laplace.scale)))
+        else:
+            gaussian = gaussian_for(one.l2_squared, cost)
+            noises.append((gaussian, GaussianEvent(cost, one.shifts, gaussian.scale)))
+    distributions, events = zip(*noises, strict=True)
+    return distributions, events
 
 
 def _search(
-    make: Callable[[Fraction], _Noise], start: _Start, relation: Relation, accountant: str
+    kind: str,
+    asked: Sequence[_Asked],
+    target: Fraction,
+    delta: Fraction,
+    relation: Relation,
+    accountant: str,
 ) -> Calibration:
     """Return the noise of the largest total budget whose cost stays within the target."""
-    target, delta, simple = start
 
     def at(total: Fraction) -> Calibration | None:
         try:
-            return _checked(make(total), relation, target, delta, accountant)
+            return _checked(_noise(kind, asked, total), relation, target, delta, accountant)
         except _TooMuch:
             return None
 
     # the plain sum of epsilons, and the conversion of rho, are within the target by themselves
-    low = target if simple == "basic" else rho_for(target, delta)
-    if simple == "zcdp" and accountant != "pld":
-        return _checked(make(low), relation, target, delta, "zcdp")
-    found = largest(at, low)
-    return _checked(make(low), relation, target, delta, simple) if found is None else found
+    simple, low = ("basic", target) if kind == "laplace" else ("zcdp", rho_for(target, delta))
+    # of Gaussian noise the other accounts know no more than the sum of its rhos
+    found = None if kind == "gaussian" and accountant != "pld" else largest(at, low)
+    return _checked(_noise(kind, asked, low), relation, target, delta, simple) if found is None else found
 
 
 class _TooMuch(ValueError):
@@ -226,31 +217,30 @@ def _variance(one: Calibration, asked: Sequence[_Asked]) -> float:
     )
 
 
-def largest(
-    at: Callable[[Fraction], _Found | None], low: Fraction, tolerance: Fraction = _TOLERANCE
-) -> _Found | None:
+def largest(at: Callable[[Fraction], _Found | None], low: Fraction) -> _Found | None:
     """Return the function's result at the largest number for which it is not None.
 
     Args:
         at: function that returns None from some number on.
         low: starting point, > 0; larger numbers tried have 13 digits.
-        tolerance: relative distance from the result's number to one where the function returns None.
 
     Returns:
-        The result at the largest number tried for which there is one; None if `at(low)` is None.
+        The result at the largest number tried for which there is one, within 1e-5 of one where there is none;
+        None if `at(low)` is None.
 
     Example:
-        >>> largest(lambda x: float(x) if x * x <= 2 else None, Fraction(1), Fraction(1, 1000))
-        1.413940429688
+        >>> largest(lambda x: float(x) if x * x <= 2 else None, Fraction(1))
+        1.414206504822
     """
     best = at(low)
     if best is None:
         return None
+    # steps grow fourfold until there is no result, and then the gap is halved
     step, high = Fraction(1, 8), _short(low * Fraction(9, 8))
     while (found := at(high)) is not None:
         best, low, step = found, high, min(4 * step, Fraction(3))
         high = _short(low * (1 + step))
-    while high - low > tolerance * high:
+    while high - low > _TOLERANCE * high:
         middle = _short((low + high) / 2)
         if not low < middle < high:
             break

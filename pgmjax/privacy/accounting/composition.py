@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.checks import Error
 from pgmjax.data.relation import AnyRelation, Relation
 from pgmjax.privacy.accounting.events import Event, GaussianEvent, LaplaceEvent, check_relation
 from pgmjax.privacy.accounting.renyi import epsilon_at
@@ -28,16 +27,16 @@ from pgmjax.privacy.exact import LEAST, MOST, ceil_float, exact_delta, floor_flo
 
 Counted = Sequence[tuple[Event, int]]
 
-_CELLS = 2**18
+_MOST_CELLS = 2**18
 _FINENESS = 0.005  # of one access's typical loss; the error of "connect the dots" is its square
 _LARGEST_SUPPORT = 300_000
-_FFT = 1e-15  # what a Fourier transform may lose of delta for each convolution
+_FFT_LOSS = 1e-15  # what a Fourier transform may lose of delta for each convolution
 _ROUNDING = 1e-9
 
 METHODS = ("best", "basic", "zcdp", "rdp", "pld")
 
 
-class UnsupportedError(Error, ValueError):
+class UnsupportedError(checks.Error, ValueError):
     """The losses of these events have no distribution here; another account must be used."""
 
 
@@ -105,8 +104,7 @@ class Composition:
             counts[event] = counts.get(event, 0) + checks.integer("count", count, low=1, high=10**9)
         if not counts:
             raise ValueError("A plan needs at least one event.")
-        object.__setattr__(self, "events", tuple(counts.items()))
-        object.__setattr__(self, "relation", relation)
+        checks.set_fields(self, events=tuple(counts.items()), relation=relation)
 
     @property
     def accesses(self) -> int:
@@ -252,7 +250,7 @@ def pld_epsilon(events: Counted, delta: Fraction) -> float:
     """
     parts = _parts(events)
     number = sum(parts.values())
-    reserve = _FFT * (number + len(parts))
+    reserve = _FFT_LOSS * (number + len(parts))
     if reserve > float(delta) / 10:
         raise UnsupportedError(
             f"pld unsupported: delta {shortened(delta)} is too small for {number} convolutions in float64."
@@ -265,6 +263,7 @@ def pld_epsilon(events: Counted, delta: Fraction) -> float:
         single = _distribution(library, part, interval)
         pld = single if count == 1 else single.self_compose(count)
         waiting.append((_size(pld), next(order), pld))
+    # the two narrowest first: a convolution takes the time of both widths, and its result is as wide
     heapq.heapify(waiting)
     while len(waiting) > 1:
         first, second = heapq.heappop(waiting)[2], heapq.heappop(waiting)[2]
@@ -315,7 +314,7 @@ def _interval(parts: collections.Counter[_Part]) -> float:
     if not (sys.float_info.min <= rho and width <= sys.float_info.max):
         size = "small" if rho < 1 else "large"
         raise UnsupportedError(f"pld unsupported: losses this {size} cannot be listed in float64.")
-    return max(_FINENESS * math.sqrt(2 * rho / sum(parts.values())), width / _CELLS)
+    return max(_FINENESS * math.sqrt(2 * rho / sum(parts.values())), width / _MOST_CELLS)
 
 
 def _distribution(library: Any, part: _Part, interval: float) -> Any:

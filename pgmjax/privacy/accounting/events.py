@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
@@ -43,11 +42,10 @@ __all__ = [
     "Selection",
     "TreeEvent",
     "check_relation",
-    "read_event",
 ]
 
 _ROUNDING = 1e-12  # relative, outward: a thousand times what the closed forms lose
-_UNIT = 2.0**-52
+_EPSILON_OF_FLOATS = 2.0**-52
 
 
 class Event(Protocol):
@@ -64,25 +62,20 @@ class Event(Protocol):
     @property
     def delta(self) -> Fraction:
         """The probability with which `epsilon` and `rho` do not hold; 0 for all but the search of keys."""
-        ...
 
     @property
     def epsilon(self) -> Fraction | None:
         """The pure epsilon; None if there is no pure guarantee."""
-        ...
 
     @property
     def rho(self) -> Fraction:
         """The zCDP parameter."""
-        ...
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return upper bounds [orders] of the Renyi divergence at orders > 1."""
-        ...
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event for the records: `kind` and its numbers as exact strings."""
-        ...
 
 
 class Record:
@@ -102,12 +95,18 @@ class Record:
 
 
 class Unpriced(Record):
-    """An event without a pure guarantee."""
+    """An event without a pure guarantee, of which only rho is known."""
+
+    rho: Fraction
 
     @property
     def epsilon(self) -> None:
         """None: no pure guarantee."""
         return None
+
+    def renyi(self, orders: np.ndarray) -> np.ndarray:
+        """Return order * rho."""
+        return times_rho(self.rho, orders)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +129,7 @@ class Pure(Record):
     kind: ClassVar[str] = "pure"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
+        checks.set_fields(self, epsilon=exact_epsilon(self.epsilon))
 
     @property
     def rho(self) -> Fraction:
@@ -158,11 +157,7 @@ class Concentrated(Unpriced):
     kind: ClassVar[str] = "concentrated"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", exact_rho(self.rho))
-
-    def renyi(self, orders: np.ndarray) -> np.ndarray:
-        """Return order * rho."""
-        return times_rho(self.rho, orders)
+        checks.set_fields(self, rho=exact_rho(self.rho))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,7 +191,7 @@ class LaplaceEvent(Record):
     kind: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
+        checks.set_fields(self, epsilon=exact_epsilon(self.epsilon))
         _set_noise(self)
         if self.shifts and self.scale and sum(self.shifts) > self.epsilon * Fraction(self.scale):
             raise ValueError(
@@ -261,7 +256,7 @@ class GaussianEvent(Unpriced):
     kind: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", exact_rho(self.rho))
+        checks.set_fields(self, rho=exact_rho(self.rho))
         _set_noise(self)
         if self.shifts and self.scale and self.squares > 2 * self.rho * Fraction(self.scale) ** 2:
             raise ValueError(
@@ -280,10 +275,6 @@ class GaussianEvent(Unpriced):
         if self.scale is not None or self.shifts is None:
             return self.scale
         return math.nextafter(ceil_sqrt(Fraction(self.squares) / (2 * self.rho)), 0.0)
-
-    def renyi(self, orders: np.ndarray) -> np.ndarray:
-        """Return order * rho."""
-        return times_rho(self.rho, orders)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -312,7 +303,7 @@ class Selection(Record):
     kind: ClassVar[str] = "selection"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
+        checks.set_fields(self, epsilon=exact_epsilon(self.epsilon))
         checks.set_choice(self, "method", ("exponential", "permute-and-flip"))
 
     @property
@@ -381,56 +372,13 @@ class KeysEvent(Unpriced):
     kind: ClassVar[str] = "keys"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", exact_rho(self.rho))
-        object.__setattr__(self, "delta", exact_delta(self.delta))
+        checks.set_fields(self, rho=exact_rho(self.rho), delta=exact_delta(self.delta))
         if self.delta == 0:
             raise ValueError("delta must be > 0: a key that only one record has shows with some probability.")
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return infinity: without the delta there is no bound."""
         return np.full(len(orders), math.inf)
-
-
-_KINDS: dict[str, type] = {
-    event.kind: event
-    for event in (
-        *(Pure, Concentrated, LaplaceEvent, GaussianEvent),
-        *(Selection, Response, TreeEvent, KeysEvent),
-    )
-}
-
-
-def read_event(record: Mapping[str, Any]) -> Event:
-    """Return the event that `to_dict` wrote down.
-
-    Raises:
-        TypeError: the record is not a mapping, or a field has the wrong type.
-        ValueError: unknown kind, unexpected or missing field, or a number out of range.
-
-    Example:
-        >>> read_event({"kind": "pure", "epsilon": "1/3"})
-        Pure(epsilon=Fraction(1, 3))
-    """
-    checks.kind(record, Mapping, "The record of an event must be a mapping")
-    kind = record.get("kind")
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise ValueError(f"The kind of an event must be one of {', '.join(_KINDS)}, got {kind!r}.")
-    fields = dataclasses.fields(_KINDS[kind])
-    needed = {field.name for field in fields if field.default is dataclasses.MISSING}
-    given = {str(name): value for name, value in record.items() if name != "kind"}
-    if not needed <= set(given) <= {field.name for field in fields}:
-        raise ValueError(
-            f"The record of a {kind} event must have {', '.join(field.name for field in fields)}, got "
-            f"{', '.join(given) or 'nothing'}."
-        )
-    if isinstance(given.get("scale"), str):
-        try:
-            given["scale"] = float(given["scale"])
-        except ValueError:
-            raise ValueError(
-                f"The scale of a {kind} event must be a number such as '10.0', got text that is none."
-            ) from None
-    return _KINDS[kind](**given)
 
 
 def check_relation(event: Event, relation: Relation) -> None:
@@ -474,7 +422,7 @@ def laplace_divergence(step: float, shift: int, orders: np.ndarray) -> np.ndarra
     with np.errstate(over="ignore"):
         near = np.minimum(above * move, 1.0)  # S - 1 loses digits only where epsilon is tiny
         up, down = first * np.expm1(near), second * np.expm1(-orders * move)
-        small = np.log1p(up + down + 8 * _UNIT * (up - down))
+        small = np.log1p(up + down + 8 * _EPSILON_OF_FLOATS * (up - down))
         large = above * move + np.log(first + second * np.exp(-(above + orders) * move))
     exact = np.where(above * move <= 1, small, large) / above
     return np.minimum(exact * (1 + _ROUNDING), pure_divergence(move, orders))
@@ -524,9 +472,9 @@ def _set_noise(event: Any) -> None:
         if not given:
             raise ValueError("shifts must be whole numbers >= 1, at least one, or None where unknown.")
         shifts = [checks.integer("a shift", shift, low=1) for shift in given]
-        object.__setattr__(event, "shifts", tuple(sorted(shifts, reverse=True)))
+        checks.set_fields(event, shifts=tuple(sorted(shifts, reverse=True)))
     if event.scale is not None:
-        object.__setattr__(event, "scale", checks.number("scale", event.scale, above=0))
+        checks.set_fields(event, scale=checks.number("scale", event.scale, above=0))
 
 
 def _text(value: Any) -> Any:

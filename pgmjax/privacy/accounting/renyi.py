@@ -108,7 +108,7 @@ def caps(epsilon: Any, delta: Any, orders: Any = ORDERS) -> np.ndarray:
     return np.maximum(0.0, (target * (1 - _ROUNDING) - added - 2 * slack) * (1 - 4 * _ROUNDING))
 
 
-def filter_order(epsilon: Any, delta: Any, orders: np.ndarray = ORDERS) -> int:
+def filter_order(epsilon: Any, delta: Any) -> int:
     """Return the index of the one order to use as a filter for adaptively chosen costs.
 
     It is the order that allows the largest rho of Gaussian noise, a public function of the cap.
@@ -128,9 +128,9 @@ def filter_order(epsilon: Any, delta: Any, orders: np.ndarray = ORDERS) -> int:
         >>> float(ORDERS[filter_order(1, "1e-9")])
         35.0
     """
-    allowed = caps(epsilon, delta, orders)
+    allowed = caps(epsilon, delta)
     if not allowed.max() > 0:
         raise ValueError(
             "No order allows anything under this epsilon and delta: ask for a larger epsilon or delta."
         )
-    return int(np.argmax(allowed / orders))
+    return int(np.argmax(allowed / ORDERS))

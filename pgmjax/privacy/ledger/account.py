@@ -19,19 +19,19 @@ from pgmjax.privacy.exact import as_text, chosen_delta, exact, exact_delta, exac
 from pgmjax.privacy.ledger.database import keeps_figures
 from pgmjax.privacy.ledger.meter import Meter
 
-_BUDGET = (
+_BUDGET_QUERY = (
     "SELECT budget.account, measure, relation, epsilon, delta, places, orders, caps, digest, research, "
     "max_attempts, budget.created, totals, COALESCE(number, 0) FROM budget LEFT JOIN charge ON "
     "charge.account = budget.account AND number = (SELECT MAX(number) FROM charge AS other WHERE "
     "other.account = budget.account)"
 )
-_CHARGE = (
+_CHARGE_QUERY = (
     "SELECT id, account, number, key, events, secure, costs, totals, created, (SELECT COUNT(*) FROM attempt "
     "WHERE attempt.charge = charge.id), (SELECT COUNT(*) FROM answer WHERE answer.charge = charge.id) FROM "
     "charge"
 )
 
-_LONGEST = 200
+_LONGEST_WORD = 200
 _MOST_ATTEMPTS = 10**6
 
 
@@ -46,10 +46,6 @@ class ExactFigure:
 
     what: str
     noted: str
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the note for JSON."""
-        return dataclasses.asdict(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +97,7 @@ class Account:
     found_by: int | None = None
     label_delta: Fraction = Fraction(0)
     exact: tuple[ExactFigure, ...] = ()
+    _meter: Meter = dataclasses.field(init=False, repr=False, compare=False)
 
     @property
     def unit_of_privacy(self) -> Unit | None:
@@ -115,37 +112,37 @@ class Account:
 
     def statement(self) -> str:
         """Return the promise and the spending as sentences, for whoever is responsible for the data."""
+        neighbours = change(self.unit_of_privacy, self.relation)
         promise = f"epsilon = {as_text(self.epsilon)}"
         if self.delta:
             promise += f" and delta = {as_text(self.delta)}"
         times = "no charge" if not self.charges else f"{self.charges} charge{'s' * (self.charges > 1)}"
-        said = (
+        text = (
             f"Account {self.name}: all releases of this table together are differentially private with "
-            f"{promise}. If {self._neighbours()}, the probability of anything made from them changes at "
+            f"{promise}. If {neighbours}, the probability of anything made from them changes at "
             f"most by a factor of exp({as_text(self.epsilon)})"
             f"{', up to delta' if self.delta else ''}. Of {self._counted()} {as_text(self.cap)}, "
             f"{as_text(self.spent)} is spent, in {times}, and {as_text(self.remaining)} is left."
         )
         if self.open is not None:
-            said += f" {self._discovered(self.open)}"
+            text += f" {self._discovered(self.open)}"
         if self.unit:
-            said += f" One record is of one {self.unit}."
+            text += f" One record is of one {self.unit}."
         if number := len(self.exact):
             figures = "1 exact figure was" if number == 1 else f"{number} exact figures were"
-            said += f" Beside them {figures} published, which no budget covers."
+            text += f" Beside them {figures} published, which no budget covers."
         if self.research:
-            said += " For research: noise that can be repeated is let in, and such releases protect nobody."
-        return said
-
-    def _neighbours(self) -> str:
-        return change(self.unit_of_privacy, self.relation)
+            text += " For research: noise that can be repeated is let in, and such releases protect nobody."
+        return text
 
     def _discovered(self, held: OpenDefinition) -> str:
         names = ", ".join(held.draft.open)
         if self.definition is not None:
             return f"Charge {self.found_by} found the domain of {names}."
-        kept = f", for whose labels {as_text(self.label_delta)} of delta is kept" if self.label_delta else ""
-        return f"The domain of {names} is open{kept}, until a run with --discover finds it."
+        reserved = (
+            f", for whose labels {as_text(self.label_delta)} of delta is kept" if self.label_delta else ""
+        )
+        return f"The domain of {names} is open{reserved}, until a run with --discover finds it."
 
     def _counted(self) -> str:
         if self.order is not None:
@@ -154,18 +151,18 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account with exact numbers as text, for JSON."""
-        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields = [field.name for field in dataclasses.fields(self) if field.name != "_meter"]
+        record = {name: getattr(self, name) for name in fields}
         record["definition"] = None if self.definition is None else self.definition.to_dict()
         if self.open is None:
             del record["open"], record["found_by"], record["label_delta"]
         else:
             record |= {"open": self.open.to_dict(), "label_delta": as_text(self.label_delta)}
         record["versions"] = list(self.versions)
-        record["exact"] = [each.to_dict() for each in self.exact]
-        exact_numbers = ("epsilon", "delta", "cap", "spent")
-        texts = {name: as_text(getattr(self, name)) for name in exact_numbers}
-        left = {"remaining": as_text(self.remaining), "statement": self.statement()}
-        return {**record, **texts, **left, "relation": self.relation.value}
+        record["exact"] = [dataclasses.asdict(each) for each in self.exact]
+        exact_numbers = ("epsilon", "delta", "cap", "spent", "remaining")
+        record |= {name: as_text(getattr(self, name)) for name in exact_numbers}
+        return {**record, "statement": self.statement(), "relation": self.relation.value}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,10 +205,8 @@ class ChargeRecord:
         }
 
 
-def accounts(
-    connection: sqlite3.Connection, where: str = "", value: Any = None
-) -> list[tuple[Account, Meter]]:
-    """Return the accounts, with their meters, in the order of their registration.
+def accounts(connection: sqlite3.Connection, where: str = "", value: Any = None) -> list[Account]:
+    """Return the accounts in the order of their registration.
 
     Args:
         connection: a connection in a transaction.
@@ -221,7 +216,7 @@ def accounts(
     condition = f" WHERE budget.{where} = :value" if where else ""
     if where == "digest":
         condition += " OR budget.account IN (SELECT account FROM version WHERE digest = :value)"
-    found = connection.execute(f"{_BUDGET}{condition} ORDER BY budget.id", {"value": value}).fetchall()
+    found = connection.execute(f"{_BUDGET_QUERY}{condition} ORDER BY budget.id", {"value": value}).fetchall()
     return [_account(row, _holding(connection, row[0])) for row in found]
 
 
@@ -270,34 +265,28 @@ def rests_on_definition(connection: sqlite3.Connection, account: str) -> bool:
     return connection.execute(query, (account,)).fetchone() is not None
 
 
-def charges(connection: sqlite3.Connection, meter: Meter, account: str) -> list[ChargeRecord]:
-    """Return the charges of an account, oldest first."""
-    rows = connection.execute(f"{_CHARGE} WHERE account = ? ORDER BY number", (account,))
-    return [_charge(row, meter) for row in rows.fetchall()]
+def charges(connection: sqlite3.Connection, account: Account, key: str | None = None) -> list[ChargeRecord]:
+    """Return the charges of an account, oldest first, or the one of a key if there is one."""
+    condition = "" if key is None else " AND key = :key"
+    query = f"{_CHARGE_QUERY} WHERE account = :account{condition} ORDER BY number"
+    rows = connection.execute(query, {"account": account.name, "key": key})
+    return [_charge(row, account._meter) for row in rows.fetchall()]
 
 
-def totals_of(connection: sqlite3.Connection, account: str, meter: Meter) -> tuple[int, tuple[int, ...]]:
-    """Return the number of charges of an account, and their sums."""
-    row = connection.execute(
-        "SELECT number, totals FROM charge WHERE account = ? ORDER BY number DESC LIMIT 1", (account,)
-    ).fetchone()
-    return (0, (0,) * len(meter.caps)) if row is None else (row[0], tuple(json.loads(row[1])))
-
-
-def _account(row: tuple[Any, ...], holding: dict[str, Any]) -> tuple[Account, Meter]:
+def _account(row: tuple[Any, ...], holding: dict[str, Any]) -> Account:
     name, measure, relation, epsilon, delta, places, orders, caps, digest, research, tries, created = row[:12]
     meter = Meter(measure, places, tuple(json.loads(orders)), tuple(json.loads(caps)))
     totals = (0,) * len(meter.caps) if row[12] is None else tuple(json.loads(row[12]))
-    told = meter.telling(totals)
+    place = meter.telling(totals)
     account = Account(
         name=name,
         measure=measure,
         relation=Relation.parse(relation),
         epsilon=exact("epsilon", epsilon),
         delta=exact("delta", delta),
-        cap=meter.amount(meter.caps[told]),
-        spent=meter.amount(totals[told]),
-        order=meter.orders[told] if meter.orders else None,
+        cap=meter.amount(meter.caps[place]),
+        spent=meter.amount(totals[place]),
+        order=meter.orders[place] if meter.orders else None,
         research=bool(research),
         max_attempts=tries,
         charges=row[13],
@@ -305,12 +294,13 @@ def _account(row: tuple[Any, ...], holding: dict[str, Any]) -> tuple[Account, Me
         created=created,
         **holding,
     )
-    return account, meter
+    checks.set_fields(account, _meter=meter)
+    return account
 
 
 def _charge(row: tuple[Any, ...], meter: Meter) -> ChargeRecord:
     costs, totals = json.loads(row[6]), json.loads(row[7])
-    told = meter.telling(totals)
+    place = meter.telling(totals)
     return ChargeRecord(
         id=row[0],
         account=row[1],
@@ -318,8 +308,8 @@ def _charge(row: tuple[Any, ...], meter: Meter) -> ChargeRecord:
         key=row[3],
         events=tuple(json.loads(row[4])),
         secure=bool(row[5]),
-        cost=meter.amount(costs[told]),
-        total=meter.amount(totals[told]),
+        cost=meter.amount(costs[place]),
+        total=meter.amount(totals[place]),
         created=row[8],
         attempts=row[9],
         answers=row[10],
@@ -431,9 +421,9 @@ def word(name: str, value: Any) -> str:
     """Return a checked name: printable text on one line."""
     then = "write digest=ledger.digest_of(table)" if name == "digest" else ""
     checks.kind(value, str, f"{name} must be a string", then)
-    if not (value.isprintable() and value.strip() == value and 1 <= len(value) <= _LONGEST):
+    if not (value.isprintable() and value.strip() == value and 1 <= len(value) <= _LONGEST_WORD):
         raise ValueError(
-            f"{name} must be 1 to {_LONGEST} printable characters without white space around, got "
+            f"{name} must be 1 to {_LONGEST_WORD} printable characters without white space around, got "
             f"{value[:50]!a}."
         )
     return value

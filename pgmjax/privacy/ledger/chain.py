@@ -21,12 +21,12 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from pgmjax.privacy.ledger.errors import LedgerError, told
+from pgmjax.privacy.ledger.errors import LedgerError, as_ledger_error
 
 BEGINNING = hashlib.sha256(b"pgmjax ledger 1").hexdigest()
 
-_BYTES = 32
-_OTHERS = 0o077
+_KEY_BYTES = 32
+_GROUP_AND_OTHERS = 0o077
 
 
 def text_of(value: Any) -> str:
@@ -84,7 +84,7 @@ def add(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
     Args:
         connection: a `database.Connection`, in a transaction.
         kind: the table.
-        row: its columns but `id`; text, integers and bytes.
+        row: its columns but `id` and `created`, the time; text, integers and bytes.
 
     Raises:
         LedgerError: the key cannot be read.
@@ -92,6 +92,7 @@ def add(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
     if connection.key is None:
         (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
         connection.key = read_key(connection.owner.path, check)
+    row = {**row, "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")}
     names = ", ".join(row)
     marks = ", ".join("?" * len(row))
     cursor = connection.execute(f"INSERT INTO {kind} ({names}) VALUES ({marks})", tuple(row.values()))
@@ -102,11 +103,6 @@ def add(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
         (kind, identifier, previous, link(previous, kind, {"id": identifier, **row}, connection.key)),
     )
     return identifier
-
-
-def now() -> str:
-    """Return the time for the records, UTC."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
 
 
 def key_path(ledger: pathlib.Path) -> pathlib.Path:
@@ -127,8 +123,8 @@ def create_key(ledger: pathlib.Path) -> bytes:
             "bring it back: what it counted stays spent, and a new ledger knows nothing of it. Only if it "
             "never had a release, move the key away; or choose another name."
         )
-    key = os.urandom(_BYTES)
-    with told(path, "written", "No ledger was made."):
+    key = os.urandom(_KEY_BYTES)
+    with as_ledger_error(path, "written", "No ledger was made."):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(handle, "w") as file:
@@ -157,8 +153,8 @@ def read_key(ledger: pathlib.Path, check: str) -> bytes:
         raise LedgerError(
             f"The key {path} is missing: without it no table can be recognised. Restore it from a backup."
         )
-    with told(path, "read", "No table was recognised."):
-        if os.name == "posix" and path.stat().st_mode & _OTHERS:
+    with as_ledger_error(path, "read", "No table was recognised."):
+        if os.name == "posix" and path.stat().st_mode & _GROUP_AND_OTHERS:
             raise LedgerError(f"The key {path} may be read by others: run  chmod 600 {path}")
         text = path.read_text(encoding="ascii", errors="replace").strip()
     if re.fullmatch(r"[0-9a-f]{64}", text) is None:

@@ -17,19 +17,17 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting.events import Event, check_relation, read_event
+from pgmjax.privacy.accounting.events import Event, check_relation
 from pgmjax.privacy.accounting.zcdp import epsilon_of
 from pgmjax.privacy.budget import BudgetExceeded
-from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.exact import as_text, exact_delta
 from pgmjax.privacy.ledger import chain
-from pgmjax.privacy.ledger.account import Account, flag, totals_of, word
-from pgmjax.privacy.ledger.chain import now
+from pgmjax.privacy.ledger.account import Account, ChargeRecord, charges, flag, word
 from pgmjax.privacy.ledger.database import LIMIT, LedgerFile
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
-from pgmjax.privacy.ledger.meter import Meter
 
 _LARGEST_STEP = 2**53
-_OUTCOME = "Nothing was granted. If it was recorded all the same, the same key finds it, free of charge."
+_NOT_GRANTED = "Nothing was granted. If it was recorded all the same, the same key finds it, free of charge."
 _NOT_STORED = "The answer was not shown; the charge stays, and under the same key the step can be repeated."
 
 
@@ -47,23 +45,12 @@ class Charge:
         At most one answer is ever shown for each step, across all processes.
     """
 
-    def __init__(
-        self,
-        file: LedgerFile,
-        *,
-        identifier: int,
-        account: str,
-        key: str,
-        cost: Fraction,
-        total: Fraction,
-        max_attempts: int,
-        permitted: bool,
-    ):
-        self.id = identifier
-        self.account = account
-        self.key = key
-        self.cost = cost
-        self.total = total
+    def __init__(self, file: LedgerFile, record: ChargeRecord, max_attempts: int, permitted: bool):
+        self.id = record.id
+        self.account = record.account
+        self.key = record.key
+        self.cost = record.cost
+        self.total = record.total
         self._file = file
         self._max_attempts = max_attempts
         self._permitted = permitted  # an attempt is recorded already that no computation has used
@@ -98,14 +85,16 @@ class Charge:
             stored = self._stored(connection, step, asked)
         if stored is not None:
             return stored
+        # an attempt is on disk before anything is computed, and the answer before it is shown: between the
+        # two the process may die, and the next one computes the step again under the same charge
         self._begin()
         payload = compute()
         checks.kind(payload, bytes, "compute must return bytes", "the charge stays, and nothing was stored")
         with self._file.writing("given the answer", _NOT_STORED) as connection:
-            stored = self._stored(connection, step, asked)
+            stored = self._stored(connection, step, asked)  # another process may have been faster
             if stored is None:
                 row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
-                chain.add(connection, "answer", {**row, "created": now()})
+                chain.add(connection, "answer", row)
         with self._lock:
             self._permitted = True  # the next step is the same attempt
         return payload if stored is None else stored
@@ -142,7 +131,7 @@ class Charge:
             if connection.execute(query, (self.id, step)).fetchone() is not None:
                 return False
             row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
-            chain.add(connection, "answer", {**row, "created": now()})
+            chain.add(connection, "answer", row)
         return True
 
     def stored(self, first: int = 0) -> list[tuple[int, bytes]]:
@@ -190,7 +179,7 @@ def attempt(connection: sqlite3.Connection, charge: int, key: str, most: int) ->
             "as often as its account allows: whether a try fails may tell about the table. The charge stays "
             "spent; find the cause, and use a new key."
         )
-    chain.add(connection, "attempt", {"charge": charge, "answered": answered, "created": now()})
+    chain.add(connection, "attempt", {"charge": charge, "answered": answered})
 
 
 def answers_of(connection: sqlite3.Connection, charge: int) -> int:
@@ -201,7 +190,6 @@ def answers_of(connection: sqlite3.Connection, charge: int) -> int:
 def reserve(
     file: LedgerFile,
     account: Account,
-    meter: Meter,
     key: str,
     request: Mapping[str, Any],
     events: Sequence[Event],
@@ -223,26 +211,23 @@ def reserve(
     events = checks.several("events", events, "events")
     asked = _asked(account, request, events, relation, secure)
     key = word("key", key)
-    costs = meter.costs(events)  # before the transaction, for which others wait
-    with file.writing("charged", _OUTCOME) as connection:
-        found = _earlier(connection, account, key, asked)
+    costs = account._meter.costs(events)  # before the transaction, for which others wait
+    # one transaction: the key is looked up, the sums are read, and the charge and its first attempt are
+    # written, before another process sees any of it
+    with file.writing("charged", _NOT_GRANTED) as connection:
+        query = "SELECT request_hash FROM charge WHERE account = ? AND key = ?"
+        found = connection.execute(query, (account.name, key)).fetchone()
         if found is None:
-            found = _charged(connection, account, meter, key, asked, events, secure, costs)
-        charge, paid, totals = found
-        permitted = not answers_of(connection, charge)
-        if permitted:
-            attempt(connection, charge, key, account.max_attempts)
-    told = meter.telling(totals)
-    return Charge(
-        file,
-        identifier=charge,
-        account=account.name,
-        key=key,
-        cost=meter.amount(paid[told]),
-        total=meter.amount(totals[told]),
-        max_attempts=account.max_attempts,
-        permitted=permitted,
-    )
+            _charge(connection, account, key, asked, events, secure, costs)
+        elif found[0] != asked:
+            raise IdempotencyConflict(
+                f"Key {key!r} stands for another request to account {account.name!r}: choose "
+                "another key for another run. Nothing was charged."
+            )
+        (made,) = charges(connection, account, key)
+        if not made.answers:
+            attempt(connection, made.id, key, account.max_attempts)
+    return Charge(file, made, account.max_attempts, permitted=not made.answers)
 
 
 def _asked(
@@ -266,41 +251,26 @@ def _asked(
     return chain.digest_of("request", {"request": dict(request), **done})
 
 
-_Found = tuple[int, Sequence[int], Sequence[int]]
-"""Number, costs and totals of a charge."""
-
-
-def _earlier(connection: sqlite3.Connection, account: Account, key: str, asked: str) -> _Found | None:
-    row = connection.execute(
-        "SELECT id, request_hash, costs, totals FROM charge WHERE account = ? AND key = ?",
-        (account.name, key),
-    ).fetchone()
-    if row is None:
-        return None
-    if row[1] != asked:
-        raise IdempotencyConflict(
-            f"Key {key!r} stands for another request to account {account.name!r}: choose "
-            "another key for another run. Nothing was charged."
-        )
-    return row[0], json.loads(row[2]), json.loads(row[3])
-
-
-def _charged(
+def _charge(
     connection: sqlite3.Connection,
     account: Account,
-    meter: Meter,
     key: str,
     asked: str,
     events: Sequence[Event],
     secure: bool,
     costs: tuple[int, ...],
-) -> _Found:
-    """Add a charge, inside the caller's transaction, if it fits."""
+) -> None:
+    """Add a charge, inside the caller's transaction, if it fits.
+
+    The sums are read here and not from `account`, which was read before: others may have charged since.
+    """
     _check_delta(connection, account, events)
-    number, before = totals_of(connection, account.name, meter)
-    totals = tuple(min(LIMIT, spent + cost) for spent, cost in zip(before, costs, strict=True))
-    if not meter.fits(totals):
-        _refuse(account, meter, costs, before)
+    query = "SELECT number, totals FROM charge WHERE account = ? ORDER BY number DESC LIMIT 1"
+    last = connection.execute(query, (account.name,)).fetchone()
+    number, before = (0, [0] * len(costs)) if last is None else (last[0], json.loads(last[1]))
+    totals = [min(LIMIT, spent + cost) for spent, cost in zip(before, costs, strict=True)]
+    if not account._meter.fits(totals):
+        _refuse(account, costs, before)
     row = {
         "account": account.name,
         "number": number + 1,
@@ -310,33 +280,33 @@ def _charged(
         "secure": int(secure),
         "costs": json.dumps(costs),
         "totals": json.dumps(totals),
-        "created": now(),
     }
-    return chain.add(connection, "charge", row), costs, totals
+    chain.add(connection, "charge", row)
 
 
 def _check_delta(connection: sqlite3.Connection, account: Account, events: Sequence[Event]) -> None:
     """Refuse events whose delta exceeds what is left of the account's part for labels."""
-    asked = delta_of(events)
+    asked = sum((event.delta for event in events), Fraction(0))
     if not asked:
         return
-    kept = account.label_delta
+    whole = account.label_delta
     spent = label_delta_spent(connection, account.name)
-    if asked > kept - spent:
+    if asked > whole - spent:
         raise BudgetExceeded(
             f"Labels of text would need a delta of {as_text(asked)}, and account {account.name!r} "
-            f"has {as_text(kept - spent)} left for them, of {as_text(kept)}: ask with a smaller "
+            f"has {as_text(whole - spent)} left for them, of {as_text(whole)}: ask with a smaller "
             "delta, or let the table's holder describe such columns. Nothing was charged and no data was "
             "read."
         )
 
 
-def _refuse(account: Account, meter: Meter, costs: Sequence[int], before: Sequence[int]) -> None:
+def _refuse(account: Account, costs: Sequence[int], before: Sequence[int]) -> None:
     """Raise `BudgetExceeded` with the remaining amount; the message uses public amounts only."""
-    told = meter.telling(before)
-    amounts = (costs[told], meter.caps[told], meter.caps[told] - before[told])
+    meter = account._meter
+    place = meter.telling(before)
+    amounts = (costs[place], meter.caps[place], meter.caps[place] - before[place])
     asked, cap, left = (as_text(meter.amount(units)) for units in amounts)
-    at = f" at order {meter.orders[told]:g}" if meter.orders else ""
+    at = f" at order {meter.orders[place]:g}" if meter.orders else ""
     fits, delta = "", account.delta
     if meter.unit == "rho" and amounts[2] > 0 and delta:
         most = math.floor(1000 * epsilon_of(meter.amount(amounts[2]), delta)) / 1000
@@ -350,12 +320,8 @@ def _refuse(account: Account, meter: Meter, costs: Sequence[int], before: Sequen
     )
 
 
-def delta_of(events: Sequence[Event]) -> Fraction:
-    """Return the sum of the deltas of events that hold only up to one."""
-    return sum((event.delta for event in events), Fraction(0))
-
-
 def label_delta_spent(connection: sqlite3.Connection, account: str) -> Fraction:
-    """Return the sum of the deltas of all events that were charged to an account."""
+    """Return the sum of the deltas of all events that were charged to an account; most events have none."""
     rows = connection.execute("SELECT events FROM charge WHERE account = ?", (account,))
-    return sum((delta_of([read_event(one) for one in json.loads(text)]) for (text,) in rows), Fraction(0))
+    records = [record for (text,) in rows for record in json.loads(text)]
+    return sum((exact_delta(record.get("delta", 0)) for record in records), Fraction(0))

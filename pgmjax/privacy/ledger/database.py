@@ -28,16 +28,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgmjax._internal import checks, formats
-from pgmjax.privacy.ledger.errors import LedgerError, NoLedgerError, told
+from pgmjax.privacy.ledger.errors import LedgerError, NoLedgerError, as_ledger_error
 
-_OLDEST = (3, 38, 0)  # STRICT tables, JSON functions
-_ALL: weakref.WeakSet[Connection] = weakref.WeakSet()
-_ALL_LOCK = threading.RLock()
+_OLDEST_SQLITE = (3, 38, 0)  # STRICT tables, JSON functions
+_OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()
+_OPEN_LOCK = threading.RLock()
 _forking: list[Connection] = []
 
-_EVERY = 64  # commits of a connection, after which the write-ahead log is written back
+_COMMITS_A_CHECKPOINT = 64  # commits of a connection, after which the write-ahead log is written back
 _LOG_BYTES = 1 << 22  # or when it has grown by this
-_PATIENCE = 1000  # milliseconds to wait for readers of what is written back
+_CHECKPOINT_WAIT = 1000  # milliseconds to wait for readers of what is written back
 
 APPLICATION_ID = 0x50474A4C  # "PGJL"
 _UNPUBLISHED = 0x50474D4C  # what versions before the first publication wrote
@@ -97,7 +97,7 @@ KINDS = (
 )
 
 # INSERT OR REPLACE deletes without a DELETE trigger, so that what it would replace is looked for here
-_UNIQUE = {
+_WOULD_REPLACE = {
     "ledger": "1",
     "budget": "id = NEW.id OR account = NEW.account OR digest = NEW.digest",
     "charge": "id = NEW.id OR (account = NEW.account AND (key = NEW.key OR number = NEW.number))",
@@ -109,7 +109,7 @@ _UNIQUE = {
     "discovery": "id = NEW.id OR draft = NEW.draft",
 }
 
-_KEPT = """
+_APPEND_ONLY = """
 CREATE TRIGGER {table}_is_not_changed BEFORE UPDATE ON {table}
 BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END;
 CREATE TRIGGER {table}_is_not_deleted BEFORE DELETE ON {table}
@@ -144,9 +144,13 @@ BEGIN SELECT RAISE(ABORT, 'noise that protects nobody'); END;
 """
 
 
-FIGURES = _FIGURES + _KEPT.format(table="exact_figure", unique="id = NEW.id")
+FIGURES = _FIGURES + _APPEND_ONLY.format(table="exact_figure", unique="id = NEW.id")
 """What the first note of an exact figure adds, so that a ledger made before there were notes takes it."""
-SCHEMA = _TABLES + "".join(_KEPT.format(table=table, unique=each) for table, each in _UNIQUE.items()) + _RULES
+SCHEMA = (
+    _TABLES
+    + "".join(_APPEND_ONLY.format(table=table, unique=each) for table, each in _WOULD_REPLACE.items())
+    + _RULES
+)
 
 MOUNTS = pathlib.Path("/proc/mounts")
 _NETWORK = re.compile(
@@ -181,7 +185,7 @@ class LedgerFile:
         Raises:
             LedgerError: SQLite or the system failed.
         """
-        with told(self.path, doing, outcome), self._using() as connection:
+        with as_ledger_error(self.path, doing, outcome), self._using() as connection:
             with _transaction(connection, "BEGIN IMMEDIATE"):
                 yield connection
             self._tidy(connection)
@@ -194,7 +198,7 @@ class LedgerFile:
             LedgerError: SQLite or the system failed.
         """
         with (
-            told(self.path, "read", "Nothing was granted or shown."),
+            as_ledger_error(self.path, "read", "Nothing was granted or shown."),
             self._using() as connection,
             _transaction(connection, "BEGIN"),
         ):
@@ -203,8 +207,10 @@ class LedgerFile:
     def close(self) -> None:
         """Close the connections of all threads of this process."""
         self._closed = True
-        with told(self.path, "closed", "What was answered before stays recorded."):
-            close_all(self)
+        with as_ledger_error(self.path, "closed", "What was answered before stays recorded."), _OPEN_LOCK:
+            for connection in [each for each in _OPEN if each.owner is self]:
+                with connection.busy:  # as soon as its thread is not using it
+                    connection.close()
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[Connection]:
@@ -256,10 +262,10 @@ class LedgerFile:
         connection.commits += 1
         log = self.path.with_name(self.path.name + "-wal")
         size = log.stat().st_size if log.exists() else 0
-        if connection.commits % _EVERY and size < connection.log_size + _LOG_BYTES:
+        if connection.commits % _COMMITS_A_CHECKPOINT and size < connection.log_size + _LOG_BYTES:
             return
         with contextlib.suppress(sqlite3.Error):  # the commit stands; the log is written back later
-            connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+            connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT}")
             connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
         connection.execute(f"PRAGMA busy_timeout = {int(1000 * self.timeout)}")
         connection.log_size = size
@@ -317,25 +323,25 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
     Args:
         path: an existing file.
         timeout: seconds to wait for other writers.
-        owner: the owner, for `close_all`.
+        owner: the `LedgerFile`, which closes its connections; None for no owner.
         new: whether the file is a still empty one that is to become a ledger.
 
     Raises:
         LedgerError: the file is not a ledger, has another format, or SQLite rejects a required setting.
     """
-    if sqlite3.sqlite_version_info < _OLDEST:
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise LedgerError(
             f"A ledger needs SQLite 3.38 or later, and this Python has {sqlite3.sqlite_version}: use a later "
             "Python."
         )
-    with told(path, "opened", "Nothing was granted."), _ALL_LOCK:
+    with as_ledger_error(path, "opened", "Nothing was granted."), _OPEN_LOCK:
         before = identity(path)
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw",
             uri=True,
             timeout=timeout,
             isolation_level=None,
-            check_same_thread=False,  # `close_all` closes those of other threads
+            check_same_thread=False,  # `LedgerFile.close` closes those of other threads
             factory=Connection,
         )
         connection.owner, connection.process, connection.busy = owner, os.getpid(), threading.RLock()
@@ -353,16 +359,8 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
         except BaseException:
             connection.close()
             raise
-        _ALL.add(connection)
+        _OPEN.add(connection)
         return connection
-
-
-def close_all(owner: object) -> None:
-    """Close the connections of an owner, each as soon as its thread is not using it."""
-    with _ALL_LOCK:
-        for connection in [each for each in _ALL if each.owner is owner]:
-            with connection.busy:
-                connection.close()
 
 
 def identity(path: pathlib.Path) -> tuple[int, int]:
@@ -409,8 +407,8 @@ def _configure(connection: sqlite3.Connection, path: pathlib.Path) -> None:
 
 
 def _before_fork() -> None:
-    _ALL_LOCK.acquire()
-    for connection in list(_ALL):
+    _OPEN_LOCK.acquire()
+    for connection in list(_OPEN):
         connection.busy.acquire()
         _forking.append(connection)
         with contextlib.suppress(Exception):
@@ -420,8 +418,8 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     while _forking:
         _forking.pop().busy.release()
-    _ALL.clear()
-    _ALL_LOCK.release()
+    _OPEN.clear()
+    _OPEN_LOCK.release()
 
 
 def statements(schema: str = SCHEMA) -> list[str]:
@@ -441,12 +439,9 @@ def expected(figures: bool = False) -> dict[str, str]:
     Args:
         figures: whether it keeps notes of exact figures.
     """
-    connection = sqlite3.connect(":memory:")
-    try:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(SCHEMA + FIGURES * figures)
         return present(connection)
-    finally:
-        connection.close()
 
 
 def present(connection: sqlite3.Connection) -> dict[str, str]:

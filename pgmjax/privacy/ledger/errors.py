@@ -51,7 +51,7 @@ def reason(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def told(path: str | os.PathLike[str], doing: str, outcome: str) -> Iterator[None]:
+def as_ledger_error(path: str | os.PathLike[str], doing: str, outcome: str) -> Iterator[None]:
     """Turn every SQLite or system error raised in the block into a `LedgerError`.
 
     Args:

@@ -59,9 +59,9 @@ class HeldTable:
         definition = held.account.definition
         if definition is None and held.account.open is not None:
             definition = held._described(held.account.open)
-        if not isinstance(data, Dataset) or definition is None:
-            return dataclasses.replace(held, discovers=False)
-        return dataclasses.replace(held, data=data.under(definition), discovers=False)
+        if isinstance(data, Dataset) and definition is not None:
+            data = data.under(definition)
+        return cls(held.account, data, held.version)
 
     @classmethod
     def open(cls, ledger: Ledger, data: Dataset | Ratings) -> HeldTable:
@@ -174,17 +174,11 @@ class LedgerJournal:
         held.admit(ledger, key)
         self._ledger = ledger
         self._held = held
-        self._account = held.account
         self._key = key
         self._run: object = None
         self._charge: Charge | None = None
         self._secure: bool | None = None
         self._step, self._counting = 0, threading.Lock()
-
-    @property
-    def charge(self) -> Charge | None:
-        """The ledger's charge; None before `begin`."""
-        return self._charge
 
     @property
     def secure(self) -> bool | None:
@@ -197,13 +191,13 @@ class LedgerJournal:
         `exact` are the notes of exact figures about the same people that were published.
         """
         number = None if self._charge is None else self._charge.id
-        figures = self._ledger.account(self._account.name).exact
+        figures = self._ledger.account(self._held.account.name).exact
         return {
-            "account": self._account.name,
+            "account": self._held.account.name,
             "key": self._key,
             "charge": number,
             "head": self._ledger.head(),
-            "exact": [each.to_dict() for each in figures],
+            "exact": [dataclasses.asdict(each) for each in figures],
         }
 
     def choice_key(self) -> bytes:
@@ -241,7 +235,7 @@ class LedgerJournal:
             if budget.delta:
                 whole = KeysEvent(budget.cap, budget.delta)
             self._charge = self._ledger.reserve(
-                self._account.name, self._key, self._request, [whole], relation=relation, secure=secure
+                self._held.account.name, self._key, self._request, [whole], relation=relation, secure=secure
             )
             self._secure = secure
         if self._secure and not secure:

@@ -22,23 +22,23 @@ from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation, Unit
 from pgmjax.privacy.accounting.events import Event
-from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain, database, verify
 from pgmjax.privacy.ledger.account import (
     Account,
     ChargeRecord,
+    accounts,
     budget_row,
+    charges,
     completes,
     definition_row,
     flag,
     label_delta_of,
+    last_definition,
+    rests_on_definition,
     word,
 )
-from pgmjax.privacy.ledger.chain import now
 from pgmjax.privacy.ledger.charge import Charge, answers_of, reserve
-from pgmjax.privacy.ledger.database import LedgerFile
-from pgmjax.privacy.ledger.errors import LedgerError, told
-from pgmjax.privacy.ledger.meter import Meter
+from pgmjax.privacy.ledger.errors import LedgerError, as_ledger_error
 from pgmjax.privacy.ledger.verify import Verification
 
 
@@ -71,8 +71,8 @@ class Ledger:
         >>> ledger.close(); folder.cleanup()
     """
 
-    def __init__(self, file: LedgerFile):
-        if not isinstance(file, LedgerFile):
+    def __init__(self, file: database.LedgerFile):
+        if not isinstance(file, database.LedgerFile):
             raise TypeError("A ledger is opened by Ledger.open(path), or made by Ledger.create(path).")
         self._file = file
 
@@ -98,7 +98,7 @@ class Ledger:
         Raises:
             LedgerError: the file is not a ledger, has another format, or cannot be written safely.
         """
-        ledger = cls(LedgerFile(database.resolve(path), checks.number("timeout", timeout, above=0)))
+        ledger = cls(database.LedgerFile(database.resolve(path), checks.number("timeout", timeout, above=0)))
         with ledger._file.reading() as connection:
             chain.head(connection)
         return ledger
@@ -191,10 +191,10 @@ class Ledger:
             ValueError: numbers out of range, the name or the table has an account, or there are other
                 accounts and nobody said that the people are others.
         """
-        kept = label_delta_of(domain, delta)
+        label_delta = label_delta_of(domain, delta)
         row = budget_row(
             name,
-            label_delta=kept,
+            label_delta=label_delta,
             epsilon=epsilon,
             delta=delta,
             relation=relation,
@@ -202,26 +202,26 @@ class Ledger:
             research=research,
             max_attempts=max_attempts,
         )
-        row |= {"digest": word("digest", digest), "created": now()}
+        row["digest"] = word("digest", digest)
         if os.path.exists(digest):
             raise ValueError("digest must be that of the table, ledger.digest_of(path), and not its name.")
         defined = None
         if domain is None and isinstance(unit, Unit):
             raise ValueError("A unit of privacy is a part of the table's definition: give the domain too.")
         if domain is not None:
-            defined = definition_row(row["account"], domain, unit, Relation.parse(relation), kept)
+            defined = definition_row(row["account"], domain, unit, Relation.parse(relation), label_delta)
         with self._file.writing("given the account", "Nothing was registered.") as connection:
-            if ledger_account.accounts(connection, "account", name):
+            if accounts(connection, "account", name):
                 raise ValueError(
                     f"There is an account {name!r} already, and its budget stays as it is: choose "
                     "another name for another table."
                 )
-            for other, _ in ledger_account.accounts(connection, "digest", digest):
+            for other in accounts(connection, "digest", digest):
                 raise ValueError(
                     f"This table has the account {other.name!r} already: one table has one budget, "
                     "whatever it is called."
                 )
-            others = [account.name for account, _ in ledger_account.accounts(connection)]
+            others = [account.name for account in accounts(connection)]
             if others and not flag("other_people", other_people):
                 raise ValueError(
                     f"This ledger keeps {', '.join(map(repr, others))} already. If the table is of the same "
@@ -231,7 +231,7 @@ class Ledger:
                 )
             chain.add(connection, "budget", row)
             if defined is not None:
-                chain.add(connection, "definition", {**defined, "created": now()})
+                chain.add(connection, "definition", defined)
         return self.account(name)
 
     def set_domain(
@@ -275,20 +275,20 @@ class Ledger:
                 "cannot be added up: give it a domain with that unit of privacy."
             )
         with self._file.writing("given the domain", "Nothing was changed.") as connection:
-            kept = self._account(connection, name)[0]
-            defined = kept.definition is not None or kept.open is not None
-            if defined and ledger_account.rests_on_definition(connection, name) and not completes(kept, row):
+            account = self._account(connection, name)
+            defined = account.definition is not None or account.open is not None
+            if defined and rests_on_definition(connection, name) and not completes(account, row):
                 hint = ""
-                if kept.open is not None and kept.found_by is None:
+                if account.open is not None and account.found_by is None:
                     hint = (
                         " Its open columns may be described, if all others stay as they are, with "
-                        f"rows_outside {kept.open.rows_outside!r}."
+                        f"rows_outside {account.open.rows_outside!r}."
                     )
                 raise ValueError(
                     f"Account {name!r} has a domain already, and it stays: what was released rests on "
                     f"it.{hint}"
                 )
-            chain.add(connection, "definition", {**row, "created": now()})
+            chain.add(connection, "definition", row)
         return self.account(name)
 
     def set_discovered(self, name: str, charge: int, domain: Domain) -> Account:
@@ -307,14 +307,14 @@ class Ledger:
             The domain must be computed from charged answers alone; then this is post-processing.
         """
         with self._file.writing("given the domain", "It has no domain yet.") as connection:
-            account, meter = self._account(connection, name)
+            account = self._account(connection, name)
             if account.open is None:
                 raise ValueError(f"Account {name!r} has no open columns: its domain stays as it is.")
-            if all(one.id != charge for one in ledger_account.charges(connection, meter, name)):
+            if all(one.id != charge for one in charges(connection, account)):
                 raise ValueError(f"Account {name!r} has no charge {charge}.")
             definition = account.open.closed_by(domain)
             if account.found_by is None:
-                draft = ledger_account.last_definition(connection, name)
+                draft = last_definition(connection, name)
                 row = {
                     "account": name,
                     "draft": None if draft is None else draft[0],
@@ -322,7 +322,7 @@ class Ledger:
                     "answers": answers_of(connection, charge),
                     "definition": json.dumps(definition.to_dict()),
                 }
-                chain.add(connection, "discovery", {**row, "created": now()})
+                chain.add(connection, "discovery", row)
             elif (account.found_by, account.definition) != (charge, definition):
                 raise ValueError(
                     f"Charge {account.found_by} has found a domain for account {name!r} meanwhile, and it "
@@ -345,15 +345,15 @@ class Ledger:
             ValueError: no such account, one without a domain, or the table has an account.
         """
         with self._file.writing("given the table", "Nothing was changed.") as connection:
-            kept = self._account(connection, name)[0]
-            if kept.definition is None and kept.open is None:
+            account = self._account(connection, name)
+            if account.definition is None and account.open is None:
                 raise ValueError(
                     f"Account {name!r} has no domain by which the table could be checked: give it one with "
                     "Ledger.set_domain, or pgmjax ledger set-domain."
                 )
-            for other, _ in ledger_account.accounts(connection, "digest", word("digest", digest)):
+            for other in accounts(connection, "digest", word("digest", digest)):
                 raise ValueError(f"This table belongs to the account {other.name!r} already.")
-            chain.add(connection, "version", {"account": name, "digest": digest, "created": now()})
+            chain.add(connection, "version", {"account": name, "digest": digest})
         return self.account(name)
 
     def note_exact(self, name: str, what: str) -> Account:
@@ -370,7 +370,7 @@ class Ledger:
             TypeError: a note that is no string.
             ValueError: no such account, or a note that is empty or longer than a line of 200 characters.
         """
-        row = {"account": name, "what": word("The note", what), "created": now()}
+        row = {"account": name, "what": word("The note", what)}
         with self._file.writing("given the note", "Nothing was noted.") as connection:
             self._account(connection, name)
             if not database.keeps_figures(connection):
@@ -386,18 +386,18 @@ class Ledger:
             ValueError: no account has that name.
         """
         with self._file.reading() as connection:
-            return self._account(connection, name)[0]
+            return self._account(connection, name)
 
     def accounts(self) -> list[Account]:
         """Return all accounts, in order of registration."""
         with self._file.reading() as connection:
-            return [account for account, _ in ledger_account.accounts(connection)]
+            return accounts(connection)
 
     def find(self, digest: str) -> Account | None:
         """Return the account of the table with a digest, or None."""
         with self._file.reading() as connection:
-            found = ledger_account.accounts(connection, "digest", word("digest", digest))
-        return found[0][0] if found else None
+            found = accounts(connection, "digest", word("digest", digest))
+        return found[0] if found else None
 
     def find_table(self, table: Any) -> tuple[Account, str] | None:
         """Return the account of a table and its digest there, None if it has none."""
@@ -408,7 +408,7 @@ class Ledger:
     def charges(self, name: str) -> list[ChargeRecord]:
         """Return the charges of an account, oldest first."""
         with self._file.reading() as connection:
-            return ledger_account.charges(connection, self._account(connection, name)[1], name)
+            return charges(connection, self._account(connection, name))
 
     def reserve(
         self,
@@ -448,8 +448,8 @@ class Ledger:
             LedgerError: the charge could not be recorded; nothing was granted.
         """
         with self._file.reading() as connection:
-            account, meter = self._account(connection, account_name)
-        return reserve(self._file, account, meter, key, request, events, Relation.parse(relation), secure)
+            account = self._account(connection, account_name)
+        return reserve(self._file, account, key, request, events, Relation.parse(relation), secure)
 
     def charge(self, account_name: str, key: str) -> Charge:
         """Return an earlier charge, to read its stored answers.
@@ -458,20 +458,10 @@ class Ledger:
             ValueError: no such account, or no charge with that key.
         """
         with self._file.reading() as connection:
-            account, meter = self._account(connection, account_name)
-            made = ledger_account.charges(connection, meter, account_name)
-        for one in made:
-            if one.key == key:
-                return Charge(
-                    self._file,
-                    identifier=one.id,
-                    account=account_name,
-                    key=key,
-                    cost=one.cost,
-                    total=one.total,
-                    max_attempts=account.max_attempts,
-                    permitted=False,
-                )
+            account = self._account(connection, account_name)
+            made = charges(connection, account, word("key", key))
+        if made:
+            return Charge(self._file, made[0], account.max_attempts, permitted=False)
         raise ValueError(f"There is no charge of key {key!r} to account {account_name!r} in {self.path}.")
 
     def head(self) -> str:
@@ -502,11 +492,11 @@ class Ledger:
             (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
         return chain.read_key(self.path, check)
 
-    def _account(self, connection: sqlite3.Connection, name: str) -> tuple[Account, Meter]:
-        found = ledger_account.accounts(connection, "account", word("name", name))
+    def _account(self, connection: sqlite3.Connection, name: str) -> Account:
+        found = accounts(connection, "account", word("name", name))
         if found:
             return found[0]
-        known = ", ".join(account.name for account, _ in ledger_account.accounts(connection)) or "none"
+        known = ", ".join(account.name for account in accounts(connection)) or "none"
         raise ValueError(
             f"There is no account {name!r} in {self.path}; accounts: {known}."
             + ("" if known != "none" else " Register one: pgmjax ledger init, or Ledger.register.")
@@ -535,7 +525,7 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
     key = chain.create_key(path)
     made = [chain.key_path(path)]
     try:
-        with told(path, "made", "Nothing is left of it."):
+        with as_ledger_error(path, "made", "Nothing is left of it."):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             made += [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
             connection = database.connect(path, timeout, None, new=True)
@@ -558,6 +548,6 @@ def _fill(connection: database.Connection, key: bytes) -> None:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {database.FORMAT}")
-    row = {"format": database.FORMAT, "name": os.urandom(16).hex()}
-    chain.add(connection, "ledger", {**row, "key_check": chain.key_check(key), "created": now()})
+    row = {"format": database.FORMAT, "name": os.urandom(16).hex(), "key_check": chain.key_check(key)}
+    chain.add(connection, "ledger", row)
     connection.execute("COMMIT")

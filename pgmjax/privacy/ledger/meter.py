@@ -28,10 +28,10 @@ from pgmjax.privacy.ledger.database import LIMIT
 MEASURES = ("pure", "zcdp", "renyi")
 UNITS = {"pure": "epsilon", "zcdp": "rho", "renyi": "Renyi divergence"}
 PLACES = 12
-_FINEST = 40
+_MOST_PLACES = 40
 
 _DOUBLINGS = 6
-_FIRST = Fraction(1, 2)
+_SHARE_OF_FIRST_ORDER = Fraction(1, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Meter:
         """
         measure = checks.choice("measure", measure, MEASURES)
         if (measure == "pure") != (delta == 0):
-            told = "needs delta 0" if measure == "pure" else "needs delta > 0"
-            raise ValueError(f"The measure {measure!r} {told}, got delta {shortened(delta)}.")
+            needed = "delta 0" if measure == "pure" else "delta > 0"
+            raise ValueError(f"The measure {measure!r} needs {needed}, got delta {shortened(delta)}.")
         if measure == "renyi":
             orders = orders_of(epsilon, delta)
             exact, places = caps_of(orders, epsilon, delta), PLACES
@@ -90,36 +90,30 @@ class Meter:
         """
         if not events:
             raise ValueError("A charge needs at least one event: say what is done to the table.")
-        # what holds only up to a delta counts by its rho; the deltas are added up apart, see `charge`
-        events = [Concentrated(event.rho) if isinstance(event, KeysEvent) else event for event in events]
-        if self.measure == "renyi":
-            return self._renyi(events)
-        costs = []
+        sums = [Fraction(0)] * len(self.caps)
         for place, event in enumerate(events, 1):
-            if self.measure == "zcdp":
-                costs.append(exact_rho(event.rho))
-                continue
-            if event.epsilon is None:
-                raise ValueError(
-                    "This account was made without a delta: leave the delta out, for Laplace noise. Nothing "
-                    f"was charged. (It counts pure epsilon, and event {place}, {event.kind}, has none.)"
-                )
-            costs.append(exact_epsilon(event.epsilon))
-        return (self._units(sum(costs, Fraction(0))),)
+            # what holds only up to a delta counts by its rho; the deltas are added up apart, see `charge`
+            known = Concentrated(event.rho) if isinstance(event, KeysEvent) else event
+            for k, amount in enumerate(self._amounts(place, known)):
+                sums[k] += amount
+        return tuple(self._units(total) for total in sums)
 
-    def _renyi(self, events: Sequence[Event]) -> tuple[int, ...]:
-        sums = [Fraction(0)] * len(self.orders)
-        endless = set()
-        for place, event in enumerate(events, 1):
+    def _amounts(self, place: int, event: Event) -> list[Fraction]:
+        """Return the cost of event number `place`, one amount for each cap."""
+        if self.measure == "renyi":
             values = np.asarray(event.renyi(np.array(self.orders)), float)
             if values.shape != (len(self.orders),) or not (values >= 0).all():  # NaN fails too
                 raise ValueError(f"Event {place} ({event.kind}) has no Renyi divergence at some order.")
-            for k, value in enumerate(values.tolist()):
-                if math.isinf(value):
-                    endless.add(k)
-                else:
-                    sums[k] += Fraction(value)
-        return tuple(LIMIT if k in endless else self._units(cost) for k, cost in enumerate(sums))
+            # an infinite divergence is as good as LIMIT, which no cap holds
+            return [Fraction(value) if math.isfinite(value) else Fraction(LIMIT) for value in values.tolist()]
+        if self.measure == "zcdp":
+            return [exact_rho(event.rho)]
+        if event.epsilon is None:
+            raise ValueError(
+                "This account was made without a delta: leave the delta out, for Laplace noise. Nothing "
+                f"was charged. (It counts pure epsilon, and event {place}, {event.kind}, has none.)"
+            )
+        return [exact_epsilon(event.epsilon)]
 
     def _units(self, cost: Fraction) -> int:
         """Return a cost in units, rounded up and clipped to 1..LIMIT."""
@@ -142,10 +136,9 @@ class Meter:
 
 def _places(cap: Fraction) -> int:
     """Return the least number of places, from 12, that represents a cap exactly; 12 if none does."""
-    for places in range(PLACES, _FINEST):
-        if (cap * 10**places).denominator == 1:
-            return places if cap * 10**places < LIMIT else PLACES
-    return PLACES
+    exact = (places for places in range(PLACES, _MOST_PLACES) if (cap * 10**places).denominator == 1)
+    found = next(exact, PLACES)
+    return found if cap * 10**found < LIMIT else PLACES
 
 
 def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[float, ...]:
@@ -158,7 +151,7 @@ def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[float, ...]:
         >>> orders_of(Fraction(1), Fraction(1, 10**9))
         (35.0, 70.8, 134.0, 275.0, 563.0, 1001.0, 2001.0)
     """
-    first = float(renyi.ORDERS[renyi.filter_order(epsilon, delta * _FIRST)])
+    first = float(renyi.ORDERS[renyi.filter_order(epsilon, delta * _SHARE_OF_FIRST_ORDER)])
     wanted = 1.0 + (first - 1.0) * 2.0 ** np.arange(_DOUBLINGS + 1)
     nearest = [int(np.argmin(np.abs(np.log((renyi.ORDERS - 1) / (order - 1))))) for order in wanted]
     return tuple(float(renyi.ORDERS[k]) for k in sorted(set(nearest)))
@@ -177,7 +170,9 @@ def caps_of(orders: tuple[float, ...], epsilon: Fraction, delta: Fraction) -> tu
         Canonne, Kamath and Steinke 2020, Proposition 12 (conversion).
     """
     others = len(orders) - 1
-    parts = [_FIRST, *[(1 - _FIRST) / others] * others] if others else [Fraction(1)]
+    parts = (
+        [_SHARE_OF_FIRST_ORDER, *[(1 - _SHARE_OF_FIRST_ORDER) / others] * others] if others else [Fraction(1)]
+    )
     return tuple(
         Fraction(float(renyi.caps(epsilon, delta * part, np.array([order]))[0]))
         for order, part in zip(orders, parts, strict=True)

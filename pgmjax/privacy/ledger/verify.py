@@ -5,17 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from pgmjax.privacy.ledger import chain, database
 from pgmjax.privacy.ledger.account import accounts
 from pgmjax.privacy.ledger.charge import label_delta_spent
-from pgmjax.privacy.ledger.database import KINDS, LIMIT
 from pgmjax.privacy.ledger.errors import LedgerError, reason
 
 _NOT_DAMAGE = (5, 6, 7, 9)  # busy, locked, out of memory, interrupted
-_MOST = 50
+_MOST_FAULTS = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,34 +56,28 @@ def verify(connection: sqlite3.Connection, head: str | None) -> Verification:
     """
     faults: list[str] = []
     seen: dict[str, Any] = {"rows": 0, "head": ""}
-    checks: list[Callable[[], Iterator[str]]] = [
-        lambda: _pages(connection),
-        lambda: _rules(connection),
-        lambda: _chain(connection, seen),
-        lambda: _unsealed(connection),
-        lambda: _sums(connection),
-        lambda: _deltas(connection),
-        lambda: _answers(connection),
-        lambda: _pinned(connection, head),
-    ]
+    checks = (
+        *(_pages(connection), _rules(connection), _chain(connection, seen), _unsealed(connection)),
+        *(_sums(connection), _deltas(connection), _answers(connection), _pinned(connection, head)),
+    )
     for check in checks:
         faults += _faults(check)
-    kept = faults[:_MOST]
-    if len(faults) > _MOST:
-        kept.append(f"There are {len(faults) - _MOST} faults more.")
-    return Verification(seen["rows"], seen["head"], tuple(kept))
+    listed = faults[:_MOST_FAULTS]
+    if len(faults) > _MOST_FAULTS:
+        listed.append(f"There are {len(faults) - _MOST_FAULTS} faults more.")
+    return Verification(seen["rows"], seen["head"], tuple(listed))
 
 
-def _faults(check: Callable[[], Iterator[str]]) -> list[str]:
-    """Run a check and return its faults; a check that cannot run is a fault too."""
+def _faults(check: Iterator[str]) -> list[str]:
+    """Run a check, which has not begun yet, and return its faults; a check that cannot run is a fault too."""
     found: list[str] = []
     try:
-        found.extend(check())
+        found.extend(check)
     except sqlite3.Error as error:
         if (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _NOT_DAMAGE:
             raise
         found.append(f"The file cannot be read: {reason(error)}.")
-    except (ValueError, TypeError, LookupError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         found.append(f"A row cannot be read: {type(error).__name__}.")
     return list(dict.fromkeys(found))
 
@@ -100,14 +93,13 @@ def _pages(connection: sqlite3.Connection) -> Iterator[str]:
 def _rules(connection: sqlite3.Connection) -> Iterator[str]:
     present = database.present(connection)
     wanted = database.expected("exact_figure" in present)
-    for name in wanted:
+    for name in dict.fromkeys([*wanted, *present]):
         if name not in present:
             yield f"The rule or table {name} was removed."
-        elif present[name] != wanted[name]:
-            yield f"The rule or table {name} was changed."
-    for name in present:
-        if name not in wanted and not name.startswith("sqlite_"):
+        elif name not in wanted and not name.startswith("sqlite_"):
             yield f"The rule or table {name} was added."
+        elif name in wanted and present[name] != wanted[name]:
+            yield f"The rule or table {name} was changed."
 
 
 def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str]:
@@ -125,7 +117,7 @@ def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str
             number = seq
         last = found
         seen["head"] = found
-        if kind not in KINDS:
+        if kind not in database.KINDS:
             yield f"Link {seq} is of an unknown kind."
             continue
         values = None
@@ -154,7 +146,7 @@ def _key(connection: Any) -> bytes | str:
 
 def _unsealed(connection: sqlite3.Connection) -> Iterator[str]:
     tables = database.present(connection)
-    for kind in filter(tables.__contains__, KINDS):
+    for kind in filter(tables.__contains__, database.KINDS):
         for (row,) in connection.execute(
             f"SELECT id FROM {kind} WHERE id NOT IN (SELECT row FROM chain WHERE kind = ?)", (kind,)
         ):
@@ -172,18 +164,20 @@ def _sums(connection: sqlite3.Connection) -> Iterator[str]:
         ):
             number += 1
             costs = json.loads(costs_text)
-            sums = [min(LIMIT, before + cost) for before, cost in zip(sums, costs, strict=True)]
+            sums = [min(database.LIMIT, before + cost) for before, cost in zip(sums, costs, strict=True)]
             if counted != number or min(costs) < 1 or sums != json.loads(totals):
                 yield f"The sums of account {account} are wrong at charge {row}."
             if not secure and not research:
                 yield f"Charge {row} of account {account} let in noise that protects nobody."
-        if number and not any(total <= cap and total < LIMIT for total, cap in zip(sums, caps, strict=True)):
+        if number and not any(
+            total <= cap and total < database.LIMIT for total, cap in zip(sums, caps, strict=True)
+        ):
             yield f"Account {account} is charged beyond its cap."
 
 
 def _deltas(connection: sqlite3.Connection) -> Iterator[str]:
     """Add up the deltas of the events that were charged, and compare what each account keeps for them."""
-    for account, _ in accounts(connection):
+    for account in accounts(connection):
         if label_delta_spent(connection, account.name) > account.label_delta:
             yield f"Account {account.name} is charged beyond the delta that it keeps for labels."
 

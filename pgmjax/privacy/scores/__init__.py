@@ -7,13 +7,13 @@
 from pgmjax.privacy.scores.base import Score
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, TotalVariation
 from pgmjax.privacy.scores.counts import Counts, Stack
-from pgmjax.privacy.scores.errors import Distances, Errors, Overshoots
+from pgmjax.privacy.scores.errors import Deviations, Distances, Overshoots
 
 __all__ = [
     "BinaryF",
     "Counts",
+    "Deviations",
     "Distances",
-    "Errors",
     "MutualInformation",
     "Overshoots",
     "Score",

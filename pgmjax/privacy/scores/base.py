@@ -78,13 +78,15 @@ class Score(abc.ABC):
         """Return a public, JSON-able description for the records."""
 
     def _check(self, domain: Domain) -> None:  # noqa: B027
-        pass
+        """Refuse a domain that the score does not fit."""
 
     @abc.abstractmethod
-    def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray: ...
+    def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
+        """Return the values, integers [candidates]."""
 
     @abc.abstractmethod
-    def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int: ...
+    def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
+        """Return the largest change of any one value between neighbouring tables."""
 
     def check(self, domain: Domain) -> None:
         """Refuse a domain that the score does not fit; called before any budget is spent.
@@ -112,27 +114,27 @@ class Score(abc.ABC):
         return Sensitivity(self._sensitivity(domain, relation, max_weight), "linf", relation)
 
     def _values_again(
-        self, domain: Domain, tables: Mapping[Clique, np.ndarray], kept: dict[Any, Any]
+        self, domain: Domain, tables: Mapping[Clique, np.ndarray], cache: dict[Any, Any]
     ) -> np.ndarray:
-        """Return `_values`, given what the choke point kept of the last score; keep what is needed next."""
+        """Return `_values`, given what the choke point has of the last score; keep what is needed next."""
         return self._values(domain, tables)
 
     def values(
-        self, domain: Domain, tables: Mapping[Clique, np.ndarray], kept: dict[Any, Any] | None = None
+        self, domain: Domain, tables: Mapping[Clique, np.ndarray], cache: dict[Any, Any] | None = None
     ) -> np.ndarray:
         """Return the values, private, int64 [candidates]; only the choke point calls this.
 
         Args:
             domain: the domain of the table.
             tables: the exact int64 table of each of `cliques`, [size of each attribute].
-            kept: private numbers that the choke point keeps between two scores of the same table.
+            cache: private numbers that the choke point keeps between two scores of the same table.
 
         Values beyond 2^53 are clipped, which moves no two of them farther apart.
 
         Raises:
             TypeError: the values are not an integer array [candidates].
         """
-        values = self._values_again(domain, tables, {} if kept is None else kept)
+        values = self._values_again(domain, tables, {} if cache is None else cache)
         expected = (self.candidates(domain),)
         whole = isinstance(values, np.ndarray) and (values.dtype == np.int64 or values.dtype == object)
         if not whole or values.shape != expected:

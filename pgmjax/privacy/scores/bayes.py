@@ -30,7 +30,9 @@ MOST_RECORDS_OF_F = 10_000_000
 
 _BITS = 12
 _LOG_ERROR = Fraction(1, 2**50)  # relative error of a logarithm times a count: four units of the last place
-_CHANGED = 12  # terms count * log(count) that one record changes: 2 cells, 2 + 2 margins, before and after
+_CHANGED_TERMS = (
+    12  # terms count * log(count) that one record changes: 2 cells, 2 + 2 margins, before and after
+)
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -57,8 +59,7 @@ class ParentScore(Score):
                     f"the candidate on {part.clique} must count every record once: use identity and "
                     "compression blocks only."
                 )
-        object.__setattr__(self, "queries", parts)
-        object.__setattr__(self, "records", checks.integer("records", records, low=1))
+        checks.set_fields(self, queries=parts, records=checks.integer("records", records, low=1))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -151,7 +152,7 @@ class MutualInformation(ParentScore):
         floats = Fraction(self._largest_term()) * 2**self.bits * _LOG_ERROR
         # the formula itself is computed in floats: its digits are off by far less than 2^-40 of it
         whole = Fraction(real) * 2**self.bits * (1 + Fraction(1, 2**40))
-        return math.ceil(whole + _CHANGED * (Fraction(1, 2) + floats))
+        return math.ceil(whole + _CHANGED_TERMS * (Fraction(1, 2) + floats))
 
 
 @dataclasses.dataclass(frozen=True, init=False)

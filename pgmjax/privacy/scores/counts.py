@@ -68,7 +68,7 @@ class Stack(Score):
     """The candidates of several scores one after the other, on the finest of their grids.
 
     Args:
-        scores: at least one, such as the `Errors` of every query of a workload.
+        scores: at least one, such as the `Deviations` of every query of a workload.
 
     Raises:
         TypeError: no sequence, or something in it that is no score.
@@ -87,7 +87,7 @@ class Stack(Score):
     scores: tuple[Score, ...]
 
     def __init__(self, scores: Iterable[Score]) -> None:
-        object.__setattr__(self, "scores", members("scores", scores, Score, "only scores can be stacked"))
+        checks.set_fields(self, scores=members("scores", scores, Score, "only scores can be stacked"))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

@@ -38,7 +38,7 @@ from pgmjax.queries.query import Query
 
 
 @dataclasses.dataclass(frozen=True, init=False)
-class Errors(Score):
+class Deviations(Score):
     """The distance of each answer from its estimate: one candidate per row of the query.
 
     The score of row i is `weight * |exact answer i - estimate i|`, as in MWEM.
@@ -63,7 +63,7 @@ class Errors(Score):
 
     Example:
         >>> from pgmjax.queries import marginal
-        >>> score = Errors(marginal(["sex"]), [10.5, 4.0])
+        >>> score = Deviations(marginal(["sex"]), [10.5, 4.0])
         >>> score.sensitivity(Domain({"sex": 2}), Relation.REPLACE_ONE).value == 2**score.bits
         True
     """
@@ -73,8 +73,8 @@ class Errors(Score):
     weights: DyadicWeights
 
     def __init__(self, query: Query, estimate: Any, weight: Any = 1, bits: int = DEFAULT_BITS) -> None:
-        object.__setattr__(self, "target", Target.of(query, estimate, grid_bits(bits)))
-        object.__setattr__(self, "weights", DyadicWeights.of([weight]))
+        target = Target.of(query, estimate, grid_bits(bits))
+        checks.set_fields(self, target=target, weights=DyadicWeights.of([weight]))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -118,12 +118,12 @@ class Distances(Score):
 
     Args:
         candidates: tuples (query, estimate), (query, estimate, weight) or (query, estimate, weight,
-            offset); weights default to 1 and offsets to 0. See `Errors` for the estimates.
+            offset); weights default to 1 and offsets to 0. See `Deviations` for the estimates.
         bits: estimates and offsets are rounded to multiples of `2**-bits`, weights to multiples of 2**-12.
 
     Raises:
         TypeError: a candidate is not such a tuple, or a number has the wrong type.
-        ValueError: as for `Errors`, or there is no candidate.
+        ValueError: as for `Deviations`, or there is no candidate.
 
     Guarantees:
         The sensitivity is the largest weight times L1 sensitivity: for unweighted marginals 1 under
@@ -144,9 +144,9 @@ class Distances(Score):
             raise ValueError("a selection needs at least one candidate, got none.")
         bits = grid_bits(bits)
         targets = tuple(Target.of(query, estimate, bits) for query, estimate, _, _ in parts)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "weights", DyadicWeights.of([part[2] for part in parts]))
-        object.__setattr__(self, "offsets", tuple(on_grid("an offset", part[3], bits) for part in parts))
+        weights = DyadicWeights.of([weight for _, _, weight, _ in parts])
+        offsets = tuple(on_grid("an offset", offset, bits) for _, _, _, offset in parts)
+        checks.set_fields(self, targets=targets, weights=weights, offsets=offsets)
 
     def only(self, places: Iterable[int]) -> Distances:
         """Return the score of some of the candidates, in the order given.
@@ -154,14 +154,15 @@ class Distances(Score):
         Raises:
             ValueError: there is no candidate.
         """
-        kept = list(places)
-        if not kept:
+        chosen = list(places)
+        if not chosen:
             raise ValueError("a selection needs at least one candidate, got none.")
         made = object.__new__(Distances)
-        object.__setattr__(made, "targets", tuple(self.targets[i] for i in kept))
-        weights = DyadicWeights(tuple(self.weights.integers[i] for i in kept), self.weights.bits)
-        object.__setattr__(made, "weights", weights)
-        object.__setattr__(made, "offsets", tuple(self.offsets[i] for i in kept))
+        weights = DyadicWeights(tuple(self.weights.integers[i] for i in chosen), self.weights.bits)
+        offsets = tuple(self.offsets[i] for i in chosen)
+        checks.set_fields(
+            made, targets=tuple(self.targets[i] for i in chosen), weights=weights, offsets=offsets
+        )
         return made
 
     @property
@@ -197,17 +198,17 @@ class Distances(Score):
         return self._values_again(domain, tables, {})
 
     def _values_again(
-        self, domain: Domain, tables: Mapping[Clique, np.ndarray], kept: dict[Any, Any]
+        self, domain: Domain, tables: Mapping[Clique, np.ndarray], cache: dict[Any, Any]
     ) -> np.ndarray:
         """Compute each target's distance once: those of the last score are kept for `only` some of them."""
         found = {}
         for target in self.targets:
-            known = kept.get(id(target))
+            known = cache.get(id(target))
             if known is None or known[0] is not target:
                 known = target, integers.total(target.errors(domain, tables))
             found[id(target)] = known
-        kept.clear()
-        kept.update(found)
+        cache.clear()
+        cache.update(found)
         parts = zip(self.targets, self.weights.integers, self.offsets, strict=True)
         values = [weight * (found[id(target)][1] - offset) for target, weight, offset in parts]
         return np.array(values, dtype=object)
@@ -225,10 +226,7 @@ def _four(candidate: Any) -> tuple[Any, Any, Any, Any]:
             "a candidate is a tuple (query, estimate), (query, estimate, weight) or (query, estimate, "
             f"weight, offset), got {type(candidate).__name__}."
         )
-    query, estimate = candidate[:2]
-    weight = candidate[2] if len(candidate) > 2 else 1
-    offset = candidate[3] if len(candidate) > 3 else 0
-    return query, estimate, weight, offset
+    return (*candidate, *(1, 0)[len(candidate) - 2 :])  # the default weight and offset
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -272,9 +270,8 @@ class Overshoots(Score):
         codes = FrozenArray(records, "the records of a score", dimensions=2)
         if codes.array.dtype != np.int64:
             raise TypeError(f"the records of a score must be integer codes, got {codes.array.dtype}.")
-        object.__setattr__(self, "queries", parts)
-        object.__setattr__(self, "records", codes)
-        object.__setattr__(self, "count", checks.integer("count", count, low=1, high=LIMIT - 1))
+        count = checks.integer("count", count, low=1, high=LIMIT - 1)
+        checks.set_fields(self, queries=parts, records=codes, count=count)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

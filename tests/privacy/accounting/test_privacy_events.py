@@ -30,9 +30,13 @@ def examples():
 
 
 @pytest.mark.parametrize("event", list(examples()), ids=repr)
-def test_records_read_back_exactly(event):
+def test_records_hold_what_makes_the_event_again_exactly(event):
     record = event.to_dict()
-    assert e.read_event(record) == event and e.read_event(record).to_dict() == record
+    fields = {name: value for name, value in record.items() if name != "kind"}
+    if "scale" in fields:
+        fields["scale"] = float(fields["scale"])
+    assert type(event)(**fields) == event and record["kind"] == event.kind
+    assert ("delta" in record) == (event.delta > 0)  # by which a ledger adds them up
     assert all(isinstance(value, str | list) for value in record.values())
 
 
@@ -144,17 +148,6 @@ def test_bad_rhos(kind, value, error):
             "epsilon about 1e-100 is too small for moves",
         ),
         (lambda: e.GaussianEvent("1e-100", (2,), 1.0), ValueError, "rho about 1e-100 is too small for moves"),
-        (lambda: e.read_event({"kind": ["x"]}), ValueError, "kind of an event must be one of"),
-        (
-            lambda: e.read_event({"kind": "laplace", "epsilon": "1", "scale": "abc"}),
-            ValueError,
-            "The scale of a laplace event must be a number such as '10.0', got text that is none",
-        ),
-        (lambda: e.read_event("pure"), TypeError, "must be a mapping"),
-        (lambda: e.read_event({"epsilon": "1"}), ValueError, "kind of an event must be one of"),
-        (lambda: e.read_event({"kind": "pure"}), ValueError, "must have epsilon, got nothing"),
-        (lambda: e.read_event({"kind": "pure", "epsilon": "1", "rho": "1"}), ValueError, "must have epsilon"),
-        (lambda: e.read_event({"kind": "laplace", "epsilon": "nan"}), ValueError, "epsilon must be finite"),
     ],
 )
 def test_refusals(make, error, words):
