@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
@@ -142,13 +141,15 @@ def mu_lower_bound(
         >>> found.exceeds(1.0), found.exceeds(0.8)
         (False, True)
     """
+    from scipy.special import ndtri
+
     alpha = checks.number("alpha", alpha, above=0, below=1)
 
     def bound(held: np.ndarray, of: Sequence[int]) -> np.ndarray:
         lowest = at_least(held[0], of[0], alpha / _SIDES)
         highest = at_most(held[1], of[1], alpha / _SIDES)
         sure = (lowest > 0) & (highest < 1)
-        return np.where(sure, special.ndtri(lowest) - special.ndtri(highest), -np.inf)
+        return np.where(sure, ndtri(lowest) - ndtri(highest), -np.inf)
 
     return _best_of_both(first, second, bound, "mu", alpha, seed)
 
@@ -328,9 +329,13 @@ def at_least(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
         of: total number of draws.
         alpha: the error probability.
     """
+    from scipy import special
+
     return np.where(held > 0, special.betaincinv(np.maximum(held, 1), of - held + 1, alpha), 0.0)
 
 
 def at_most(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
     """Return the upper confidence limit, too low with probability at most alpha; see `at_least`."""
+    from scipy import special
+
     return np.where(held < of, special.betainccinv(held + 1, np.maximum(of - held, 1), alpha), 1.0)

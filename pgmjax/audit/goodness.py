@@ -17,7 +17,6 @@ import math
 from typing import Protocol
 
 import numpy as np
-from scipy import special
 
 LEAST = 10.0  # draws that each bin expects at least
 _MOST_BINS = 1000  # more bins see finer detail and need more draws to see a wrong scale
@@ -185,5 +184,7 @@ def _integers(name: str, values: np.ndarray) -> np.ndarray:
 
 
 def _chi_square(seen: np.ndarray, expected: np.ndarray) -> Goodness:
+    from scipy.special import chdtrc
+
     statistic = float(((seen - expected) ** 2 / expected).sum())
-    return Goodness(float(special.chdtrc(seen.size - 1, statistic)), statistic, seen.size, int(seen.sum()))
+    return Goodness(float(chdtrc(seen.size - 1, statistic)), statistic, seen.size, int(seen.sum()))

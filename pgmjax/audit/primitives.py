@@ -19,7 +19,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from pgmjax._internal.checks import Error
 from pgmjax.audit import exact, goodness
@@ -319,12 +318,14 @@ def repeated(noise: np.ndarray) -> Repetition:
         >>> copied.p_value < 1e-100, copied.lag, copied.agreement
         (True, 500, 1.0)
     """
+    from scipy.special import bdtr
+
     signs = np.sign(np.asarray(noise)).astype(np.float64)
     if signs.ndim != 1 or signs.size < 2 or not np.all(np.isfinite(signs)):
         raise ValueError(f"noise must be one row of at least two finite numbers, got shape {signs.shape}.")
     pairs, sums = _over_lags(np.abs(signs)), _over_lags(signs)
     agreeing = (pairs + sums) // 2
-    tails = special.bdtr(np.minimum(agreeing, pairs - agreeing), pairs, 0.5)
+    tails = bdtr(np.minimum(agreeing, pairs - agreeing), pairs, 0.5)
     least = np.flatnonzero(tails == tails.min())  # many where they underflow: take the clearest
     worst = least[np.argmax(sums[least] ** 2 / np.maximum(pairs[least], 1))]
     # two-sided; the lags are not independent of each other, hence the union bound

@@ -13,14 +13,13 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
-from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.batch_aim import BatchAIM
+from pgmjax.mechanisms.candidates import fits_memory
 from pgmjax.mechanisms.mst import MST
-from pgmjax.mechanisms.run import Request, Run, Work, distribution_for
+from pgmjax.mechanisms.run import Request, Run, Work, distribution_for, tree_cells
 from pgmjax.privacy.exact import split
 from pgmjax.privacy.measuring import PlannedMeasurement
 from pgmjax.queries import marginal
@@ -162,17 +161,12 @@ class Auto(Mechanism):
     def _fits(self, request: Request) -> bool:
         """Return whether a model of all marginals is within the limit and the memory."""
         domain, cliques = request.domain, request.workload.cliques
-        place = {name: i for i, name in enumerate(domain.attributes)}
-        numbered = [tuple(place[name] for name in clique) for clique in cliques]
-        if max(map(domain.size, cliques)) > self.max_cells:
-            return False
-        if total_cells(domain.shape, numbered) > self.max_cells:
-            return False
-        try:
-            request.estimator.plan(domain, cliques)
-        except ModelTooLargeError:
-            return False
-        return True
+        # the largest clique alone is looked at first: a tree of huge cliques takes long
+        return (
+            max(map(domain.size, cliques)) <= self.max_cells
+            and tree_cells(domain, cliques) <= self.max_cells
+            and fits_memory(domain, cliques, request.estimator)
+        )
 
     def _choosing(self, marginals: int) -> Mechanism:
         given: dict[str, Any] = {

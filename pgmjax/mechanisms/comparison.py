@@ -29,7 +29,6 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import AnyRelation, Relation, Unit
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.auto import Auto
 from pgmjax.mechanisms.base import Mechanism
@@ -42,7 +41,7 @@ from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
-from pgmjax.mechanisms.run import FitError
+from pgmjax.mechanisms.run import FitError, tree_cells
 from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
@@ -316,9 +315,7 @@ class _Runs:
         error = table.error(release.answers() if own else map(release.model.answer, table.queries))
         self.found.setdefault(kind, []).append(error)
         self.seconds.append(time.perf_counter() - start)
-        place = {name: number for number, name in enumerate(table.domain)}
-        cliques = [tuple(place[name] for name in clique) for clique in release.model.potentials.cliques]
-        self.cells = max(self.cells, total_cells(table.domain.shape, cliques))
+        self.cells = max(self.cells, tree_cells(table.domain, release.model.potentials.cliques))
 
     def errors(self, name: str) -> MechanismErrors:
         """Return the errors of all runs."""

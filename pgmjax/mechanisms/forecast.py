@@ -25,10 +25,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Unit
 from pgmjax.inference.oracles import Plan
 from pgmjax.inference.plan.forecast import HOST_RATES, HostRates
-from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.base import Mechanism, options
 from pgmjax.mechanisms.measure_once import MeasureOnce
-from pgmjax.mechanisms.run import Request, Work
+from pgmjax.mechanisms.run import Request, Work, tree_cells
 from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.queries.workload import KWay, Workload
 
@@ -405,9 +404,6 @@ def _within(mechanism: Mechanism, domain: Domain, asked: KWay) -> Recipe:
     every = itertools.combinations(domain.attributes, min(asked.k, len(domain)))
     sets = set(map(frozenset, workload.cliques))
     left_out = tuple(clique for clique in every if frozenset(clique) not in sets)
-    crowded = False
-    if mechanism.chooses and asked.max_cells is not None:
-        place = {name: number for number, name in enumerate(domain.attributes)}
-        cliques = [tuple(place[name] for name in clique) for clique in workload.cliques]
-        crowded = total_cells(domain.shape, cliques) > asked.max_cells
+    limit = asked.max_cells if mechanism.chooses else None
+    crowded = limit is not None and tree_cells(domain, workload.cliques) > limit
     return Recipe(with_limit(mechanism, asked.max_cells), workload, asked.max_cells, left_out, crowded)

@@ -15,6 +15,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.mechanisms.candidates import fits_memory
 from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
 from pgmjax.mechanisms.run import Request, Work
 from pgmjax.queries.workload import Workload
@@ -125,7 +126,7 @@ class HDMM(MeasureOnce):
         search: dict[str, Any] = {"split": self.split, "restarts": self.restarts, "seed": self.restart_seed}
 
         def fits(cliques: Sequence[Clique]) -> bool:
-            return self._fits(domain, [*cliques, *workload.cliques])
+            return fits_memory(domain, [*cliques, *workload.cliques], self._fitted_by())
 
         if self.strategy == "best":
             pairs = candidates(workload, domain, norm, self._neighbours, fits=fits, **search)
@@ -169,13 +170,6 @@ class HDMM(MeasureOnce):
             for entry, error in zip(workload.entries, errors, strict=True)
         ]
         return ErrorReport(chosen.name, sum(each.rows for each in planned), tuple(entries))
-
-    def _fits(self, domain: Domain, cliques: Sequence[Clique]) -> bool:
-        try:
-            self._fitted_by().plan(domain, cliques)
-        except ValueError:
-            return False
-        return True
 
 
 def _weights(chosen: Strategy) -> list[Fraction]:

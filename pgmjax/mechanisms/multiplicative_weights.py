@@ -27,17 +27,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax._internal import checks
-from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Fit
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference import ops
-from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import Estimate
+from pgmjax.mechanisms.candidates import check_bytes
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 from pgmjax.queries.rows import transposed
@@ -212,7 +210,7 @@ class FactoredWeights:
         Returns:
             The number of sweeps done.
         """
-        for done in range(1, checks.integer("sweeps", sweeps, low=1) + 1):
+        for done in range(1, sweeps + 1):
             moves = [self.update(measurement, total) for measurement in measurements]
             if max(moves, default=0.0) <= _STILL:
                 return done
@@ -243,14 +241,11 @@ class FactoredWeights:
         Raises:
             ModelTooLargeError: they do not fit. The message gives the sizes and the remedy.
         """
-        need = BYTES * cells
-        limit = available_bytes() if self.max_bytes is None else self.max_bytes
-        if need > limit:
-            raise ModelTooLargeError(
-                f"Multiplicative weights over {what} hold {cells:,} cells and need about "
-                f"{readable_bytes(need)}; {readable_bytes(limit)} is available. Use the engine "
-                "(estimate='engine'), which needs no such table, fewer attributes or coarser ones."
-            )
+        said = f"Multiplicative weights over {what} hold {cells:,} cells and"
+        then = (
+            "use the engine (estimate='engine'), which needs no such table, fewer attributes or coarser ones"
+        )
+        check_bytes(BYTES * cells, self.max_bytes, said, then)
 
 
 class FullVector(FactoredWeights):

@@ -156,7 +156,7 @@ def test_the_whole_domain_is_refused_with_figures():
         FullVector(ADULT)
     words = str(caught.value)
     assert "the whole domain of 8 attributes hold 25,245,000,000 cells" in words
-    assert "564 GiB" in words and "is available. Use the engine" in words
+    assert "564 GiB" in words and "is available: use the engine" in words
 
 
 def test_merging_factors_is_refused_with_figures_and_changes_nothing():

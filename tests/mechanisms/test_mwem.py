@@ -345,7 +345,7 @@ def test_candidates_stay_within_the_cells_of_each_round():
 
 def test_the_whole_domain_is_refused_before_anything_is_spent(spending):
     with pytest.raises(
-        ValueError, match=r"whole domain of 8 attributes hold 100,000,000 cells .*2.24 GiB; 954 MiB"
+        ValueError, match=r"whole domain of 8 attributes hold 100,000,000 cells .*2.24 GiB, and 954 MiB"
     ):
         make(estimate=ARMS[1]).run(WIDE_DATA, PAIRS)
     with pytest.raises(
