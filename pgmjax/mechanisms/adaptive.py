@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.candidates import check_cells
-from pgmjax.mechanisms.run import Request, Run, carry_measurements
+from pgmjax.mechanisms.run import Request, Run, carry_measurements, numbered
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.queries import Query
 
@@ -33,13 +33,9 @@ are the most dependent ones, and what a pull towards independence takes from eac
 that are far apart (bench/paper004)."""
 
 
-@dataclasses.dataclass(frozen=True)
-class RoundPlan:
-    """The queries of a round, measured before the next update of the estimate, each at its own cost."""
-
-    queries: Sequence[Query]
-    costs: Sequence[Fraction]
-    last: bool = False
+RoundPlan: TypeAlias = tuple[Sequence[Query], Sequence[Fraction], bool]
+"""The queries measured before the next update of the estimate, each at its own cost, and whether they are the
+last ones."""
 
 
 class SelectMeasureFit:
@@ -75,10 +71,10 @@ class SelectMeasureFit:
         Raises:
             FitError: an update failed. The error carries the answers so far, whose cost is spent.
         """
-        for step in rounds:
-            self.measured += self.run.measure(step.queries, step.costs)
+        for queries, costs, last in rounds:
+            self.measured += self.run.measure(queries, costs)
             with carry_measurements(self.answers):
-                self.estimate.update(self.measured, self._total(), step.last)
+                self.estimate.update(self.measured, self._total(), last)
         return self.estimate.fit
 
     def estimates(self, queries: Sequence[Query]) -> list[np.ndarray]:
@@ -132,6 +128,13 @@ class Estimate(abc.ABC):
         return [np.asarray(query.apply(tables[query.clique]), np.float64).reshape(-1) for query in queries]
 
 
+def l2_loss(answers: Iterable[np.ndarray], measurements: Iterable[LinearMeasurement]) -> float:
+    """Return the loss "l2" of an estimate's answers to what was measured [rows of each] (counts)."""
+    pairs = zip(answers, measurements, strict=True)
+    missed = (((answer - each.flat_values()) / each.row_stddevs()) ** 2 for answer, each in pairs)
+    return 0.5 * sum(float(np.sum(squares)) for squares in missed)
+
+
 class Engine(Estimate):
     """The engine: each update is a fit to all measurements, started from the previous one.
 
@@ -150,11 +153,6 @@ class Engine(Estimate):
         self._last = estimator if last is None else last
         self._start: GraphicalModel | None = None
         self.cliques: tuple[Clique, ...] = ()
-
-    @property
-    def model(self) -> GraphicalModel:
-        """The model of the last fit."""
-        return self.fit.model
 
     def cells(self, cliques: Sequence[Clique]) -> list[int]:
         """Return the cells of a junction tree of the model with each clique."""
@@ -212,8 +210,7 @@ def averaged(
         stddevs = precisions.sum(axis=0) ** -0.5
         stddev = float(stddevs[0]) if all(part.stddev.ndim == 0 for part in same) else stddevs
         result.append(LinearMeasurement(query.clique, mean, stddev, query, same[0].noise))
-    place = {name: i for i, name in enumerate(domain.attributes)}
-    result.sort(key=lambda each: (len(each.clique), [place[name] for name in each.clique]))
+    result.sort(key=lambda each: (len(each.clique), numbered(domain, [each.clique])))
     return result, apart
 
 

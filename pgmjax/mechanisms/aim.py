@@ -107,7 +107,7 @@ class AIM(Mechanism):
         # Initialise (Algorithm 3): measure all one-way marginals.
         attributes = [queries[clique] for clique in candidates if len(clique) == 1]
         now = Round.first(budget, self.rounds, len(attributes), self.share)
-        yield RoundPlan(attributes, [now.measure] * len(attributes))
+        yield attributes, [now.measure] * len(attributes), False
         now = now.next(budget.remaining)
         while True:
             # Candidates: those that keep the model as small as the budget is spent.
@@ -120,13 +120,13 @@ class AIM(Mechanism):
             clique = self._choose(run, before, queries, now)
 
             # Measure, and estimate from all measurements.
-            yield RoundPlan([queries[clique]], [budget.remaining if now.last else now.measure], now.last)
+            yield [queries[clique]], [budget.remaining if now.last else now.measure], now.last
             if now.last:
                 return
 
             # Anneal (Algorithm 4): halve the noise if the estimate moved by no more than it.
             kept = kept_noise(request, self.kept_noise)
-            quiet = is_noise(before[clique], estimate.model.marginal(clique), loop.measured[-1], kept)
+            quiet = is_noise(before[clique], estimate.fit.model.marginal(clique), loop.measured[-1], kept)
             now = now.next(budget.remaining, anneal=quiet)
 
     def _choose(

@@ -24,7 +24,7 @@ from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.conditionals import fit_of_records, tree_of
 from pgmjax.mechanisms.dual_query_game import ACCOUNTS, Game, Player, agree
 from pgmjax.mechanisms.run import FitError, Request, Run
-from pgmjax.privacy.exact import as_text, exact, shortened
+from pgmjax.privacy.exact import as_text, exact_positive
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Overshoots
 from pgmjax.queries import Query, integers
@@ -99,9 +99,7 @@ class DualQuery(Mechanism):
             raise ValueError(f"accounting {account!r} {wrong}.")
         self._set(accounting=account)
         if self.step is not None:
-            self._set(step=exact("step", self.step))
-            if self.step <= 0:
-                raise ValueError(f"step must be > 0, got {shortened(self.step)}.")
+            self._set(step=exact_positive("step", self.step))
         checks.set_integers(self, "samples", low=1, high=10**5)
         checks.set_integers(self, "rounds", low=2, high=10**5, optional=True)
         checks.set_choice(self, "estimate", ("engine", "paper"))

@@ -219,8 +219,9 @@ def forecast(
     workload = workload.over(domain)
     estimator = mechanism._fitted_by(False)
     _, budget = mechanism._parts(mechanism.budget(), counting)
-    given: dict[str, Any] = {"unit": unit, "max_weight": max_weight, "budget": budget}
-    request = mechanism.request(domain, workload, estimator=estimator, **given)
+    request = mechanism.request(
+        domain, workload, unit=unit, max_weight=max_weight, budget=budget, estimator=estimator
+    )
     plan = mechanism.plan(request)
     sure = isinstance(mechanism, MeasureOnce)
     planned = (
@@ -306,26 +307,23 @@ class Recipe:
         """Why marginals are left out, in sentences; none if none is."""
         if isinstance(self.workload, KWay):
             return ()
-        crowded: tuple[str, ...] = ()
-        if self.crowded:
-            crowded = (
-                f"a model of all {len(self.workload.entries):,} marginals would have more than "
-                f"{self.max_cells:,} cells (--max-cells): {self.mechanism.name} measures those that it "
-                "chooses",
+        reasons, asked, chooses = [], len(self.workload.entries), self.mechanism.chooses
+        if self.left_out:
+            named = "; ".join(", ".join(clique) for clique in self.left_out[:3])
+            why = "its own table" if chooses else "the model with it"
+            reasons.append(
+                f"left out {len(self.left_out):,} of {len(self.left_out) + asked:,} marginals, because {why} "
+                f"would have more than {self.max_cells:,} cells (--max-cells): "
+                f"{named}{'; ...' * (len(self.left_out) > 3)}"
             )
-        if not self.left_out:
-            return crowded
-        every = len(self.left_out) + len(self.workload.entries)
-        named = "; ".join(", ".join(clique) for clique in self.left_out[:3])
-        why = "its own table" if self.mechanism.chooses else "the model with it"
-        said = (
-            f"left out {len(self.left_out):,} of {every:,} marginals, because {why} would have more than "
-            f"{self.max_cells:,} cells (--max-cells): {named}{'; ...' * (len(self.left_out) > 3)}"
-        )
-        other = "--mechanism auto would choose which to measure instead of the smallest ones"
-        if self.mechanism.chooses:
-            return (said, *crowded)
-        return said, other
+        if self.left_out and not chooses:
+            reasons.append("--mechanism auto would choose which to measure instead of the smallest ones")
+        if self.crowded:
+            reasons.append(
+                f"a model of all {asked:,} marginals would have more than {self.max_cells:,} cells "
+                f"(--max-cells): {self.mechanism.name} measures those that it chooses"
+            )
+        return tuple(reasons)
 
 
 def choose(

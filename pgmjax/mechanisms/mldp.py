@@ -203,20 +203,23 @@ class MLDP(Mechanism):
         """
         request = run.request
         norm = "l1" if request.budget.unit == "epsilon" else "l2"
-        options: dict[str, Any] = {"workload": request.workload, "norm": norm, "relation": request.relation}
 
-        def choose(clique: Clique, count: int | None) -> Query:
-            seed = self.training_seed
-            return training_query(self.training, clique, request.domain, count=count, seed=seed, **options)
-
-        own = isinstance(self.training, Query)
-        return [
-            TrainingSet.of(
+        def choose(clique: Clique) -> Query:
+            if isinstance(self.training, Query):
+                return self.training
+            return training_query(
+                self.training,
                 clique,
-                [self.training if own else choose(each, self._count(run, each)) for each in trained],
-                as_encoding(self.encoding),
                 request.domain,
+                count=self._count(run, clique),
+                seed=self.training_seed,
+                workload=request.workload,
+                norm=norm,
+                relation=request.relation,
             )
+
+        return [
+            TrainingSet.of(clique, list(map(choose, trained)), as_encoding(self.encoding), request.domain)
             for clique, trained in run.plan.items()
         ]
 
@@ -241,12 +244,14 @@ class MLDP(Mechanism):
                 return 2 * (moved * weight * cover / cost) ** 2
             return moved * weight**2 * cover / (2 * cost)
 
-        given: dict[str, Any] = {
-            "records": max(1, records),
-            "noise_variance": variance,
-            "seed": self.training_seed,
-        }
-        return error_terms(str(self.training), clique, request.domain, **given).best
+        return error_terms(
+            str(self.training),
+            clique,
+            request.domain,
+            records=max(1, records),
+            noise_variance=variance,
+            seed=self.training_seed,
+        ).best
 
     def _private_share(self) -> Fraction:
         """Return the share of the budget for validation answers; 0 if there is nothing to choose."""

@@ -22,7 +22,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.adaptive import Engine, Estimate, RoundPlan, SelectMeasureFit
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import Candidates
-from pgmjax.mechanisms.multiplicative_weights import FactoredWeights, FullVector, Weights
+from pgmjax.mechanisms.multiplicative_weights import FactoredWeights, FullVector
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.opendp import default_backend
@@ -156,7 +156,7 @@ class MWEM(Mechanism):
             score = kept.score(loop.estimates(kept.queries), offsets)
             chosen = kept.chosen(score, run.select(score, plan.choices[number]))
             # 2. Laplace mechanism: measure it.
-            yield RoundPlan([chosen], [cost], last=number + 1 == len(plan.answers))
+            yield [chosen], [cost], number + 1 == len(plan.answers)
             # 3. Multiplicative weights, or with the engine a fit: the estimate is that of all answers now.
             bar.advance()
 
@@ -167,7 +167,7 @@ class MWEM(Mechanism):
             last = dataclasses.replace(last or estimator, progress=False)
             return Engine(domain, estimator, self.steps, last)
         kind = FullVector if self.estimate == ARMS[1] else FactoredWeights
-        return Weights(domain, kind(domain, estimator.max_bytes), self.sweeps, self.history)
+        return kind(domain, estimator.max_bytes, self.sweeps, self.history)
 
     def _open(self, loop: SelectMeasureFit, number: int) -> Candidates:
         """Return a round's candidates: those within its limit of cells that were measured least often."""

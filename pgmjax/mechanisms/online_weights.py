@@ -196,17 +196,16 @@ class OnlineAnswers:
         self.asked += 1
         guess = float(self._total * (self._weights.marginal(clique).reshape(-1) @ row))
         query = DenseMatrix(clique, row[None])
-        told = self._is_far(query, guess)
-        if told is None:
+        far = self._is_far(query, guess)
+        if far is None:
             self.late += 1
-        if not told:
+        if not far:
             return guess
-        answer_cost = self.settings.parts[1]
         self._test = None
-        (measured,) = self._table.measure([query], epsilons=[answer_cost], show_progress=False)
+        (measured,) = self._table.measure([query], epsilons=[self.settings.parts[1]], show_progress=False)
         self.measurements.append(measured)
         if self.settings.sweeps is None:
-            self._weights.update(measured, self._total)
+            self._weights.step(measured, self._total)
         else:
             self._weights.sweep(self.measurements, self._total, self.settings.sweeps)
         return float(measured.values[0])
@@ -231,14 +230,12 @@ class OnlineAnswers:
                 self._test = None
 
 
-def counting_rows(query: Any, domain: Domain) -> np.ndarray:
-    """Return the rows of a query, int64 [rows, cells], each of zeros and ones.
+def counting_rows(query: Query, domain: Domain) -> np.ndarray:
+    """Return the rows of a query over a domain, int64 [rows, cells], each of zeros and ones.
 
     Raises:
-        TypeError: `query` is not a query.
-        ValueError: the query does not fit the domain, is too large, or has other entries.
+        ValueError: the query is too large, or has other entries.
     """
-    query = query_text.asked(domain, query)
     rows, cells = query.num_rows(domain), domain.size(query.clique)
     if rows * cells > MAX_MATRIX_ENTRIES:
         raise ValueError(

@@ -163,8 +163,7 @@ class PrivacyParameters(Named):
     def _set_shares(self, *names: str) -> None:
         """Check settings that are shares of the budget and convert them to exact fractions."""
         for name in names:
-            share = exact_share(name, getattr(self, name))
-            self._set(**{name: share})
+            self._set(**{name: exact_share(name, getattr(self, name))})
 
     def _set_flags(self, *names: str) -> None:
         """Check settings that are True or False."""

@@ -33,7 +33,7 @@ from pgmjax.mechanisms.parent_sets import (
     useful_degree,
 )
 from pgmjax.mechanisms.run import Request, Run, Work
-from pgmjax.privacy.exact import as_text, exact, split
+from pgmjax.privacy.exact import exact_positive, split
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
 from pgmjax.queries import marginal
 from pgmjax.release.release import Release
@@ -121,20 +121,16 @@ class PrivBayes(Mechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set_shares("structure_share")
-        given: dict[str, Any] = {
-            "theta": exact("theta", self.theta),
-            "score": SCORES[checks.choice("score", self.score, tuple(SCORES))].kind,
-            "taxonomies": read_taxonomies(self.taxonomies),
-        }
-        if given["theta"] <= 0:
-            raise ValueError(f"theta must be > 0, got {as_text(given['theta'])}.")
-        if self.degree is not None:
-            checks.set_integers(self, "degree", low=0)
-            if given["taxonomies"]:
-                raise ValueError("taxonomies serve to bound the cells of a marginal: leave out the degree.")
+        self._set(
+            theta=exact_positive("theta", self.theta),
+            score=SCORES[checks.choice("score", self.score, tuple(SCORES))].kind,
+            taxonomies=read_taxonomies(self.taxonomies),
+        )
+        checks.set_integers(self, "degree", low=0, optional=True)
+        if self.degree is not None and self.taxonomies:
+            raise ValueError("taxonomies serve to bound the cells of a marginal: leave out the degree.")
         checks.set_choice(self, "estimate", ("engine", "paper"))
         checks.set_integers(self, "max_candidates", "max_cells", low=1)
-        self._set(**given)
 
     def plan(self, request: Request) -> AttributeLevels:
         """Return the levels of the attributes."""

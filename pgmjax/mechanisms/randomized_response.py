@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.parameters import Keeping
 from pgmjax.mechanisms.run import Request, Run
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.exact import as_text, exact, shortened, split
+from pgmjax.privacy.exact import as_text, exact_positive, shortened, split
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.responding import ENCODINGS, Responses, check_size
@@ -188,7 +189,10 @@ class RandomizedResponse(Mechanism):
                 'values: say row_order_is_public=True if that is so; if not, take row_order="sorted", or '
                 "use run, which releases counts only."
             )
-        names = as_clique(data.domain, self._all(data.domain) if attributes is None else attributes)
+        if attributes is None:
+            listed = [*itertools.chain.from_iterable(self.universe)]
+            attributes = data.domain.attributes if isinstance(self.universe, str) else listed
+        names = as_clique(data.domain, attributes)
         data = Keeping(ledger).unit_of(data)
         records = 1 if data.unit is None else data.unit.max_records
         plan = self._universes(data.domain, names, self.encoding or "direct", records)
@@ -251,12 +255,6 @@ class RandomizedResponse(Mechanism):
         self, domain: Domain, attributes: Sequence[str], encoding: str | None, records: int
     ) -> Universes:
         return universes(domain, attributes, self.universe, encoding, self.share, self.epsilon, records)
-
-    def _all(self, domain: Domain) -> Sequence[str]:
-        """Return the attributes of the lists in `universe`, or all."""
-        if isinstance(self.universe, str):
-            return domain.attributes
-        return [name for group in self.universe for name in group]
 
     def _respond(
         self,
@@ -450,8 +448,4 @@ def read_share(share: Any) -> dict[str, Fraction] | None:
     if share is None:
         return None
     checks.kind(share, Mapping, "share must map attributes to weights")
-    weights = {str(name): exact(f"the share of {name!r}", value) for name, value in share.items()}
-    for name, weight in weights.items():
-        if weight <= 0:
-            raise ValueError(f"the share of {name!r} must be > 0, got {shortened(weight)}.")
-    return weights
+    return {str(name): exact_positive(f"the share of {name!r}", value) for name, value in share.items()}

@@ -16,7 +16,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import MWEM
 from pgmjax.mechanisms.adaptive import Engine, averaged
 from pgmjax.mechanisms.candidates import Candidates
-from pgmjax.mechanisms.multiplicative_weights import Weights
+from pgmjax.mechanisms.multiplicative_weights import FactoredWeights
 from pgmjax.mechanisms.mwem import ARMS, PENALTIES, Rounds
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting.zcdp import rho_for
@@ -256,8 +256,6 @@ def test_full_and_factored_weights_make_the_same_release():
 
 
 def test_without_history_only_the_newest_answer_is_used(monkeypatch):
-    from pgmjax.mechanisms.multiplicative_weights import FactoredWeights
-
     seen, sweep = [], FactoredWeights.sweep
     monkeypatch.setattr(
         FactoredWeights,
@@ -408,7 +406,7 @@ def spending(monkeypatch):
     [
         (ADD, "marginals", ARMS[0], Engine),
         (REPLACE, "queries", ARMS[0], Engine),
-        (ADD, "queries", ARMS[2], Weights),
+        (ADD, "queries", ARMS[2], FactoredWeights),
     ],
 )
 def test_an_interrupted_run_goes_on_in_the_ledger(relation, select, arm, kind, tmp_path, monkeypatch):
