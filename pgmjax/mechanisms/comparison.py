@@ -255,19 +255,11 @@ def compare(
     records = checks.integer("records", records, low=1)
     seeds = checks.integer("seeds", seeds, low=1)
     most = None if max_records is None else checks.integer("max_records", max_records, low=1, high=records)
-    given: dict[str, Any] = {
-        "epsilon": exact_epsilon(epsilon),
-        "delta": exact_delta(delta),
-        "relation": Relation.parse(relation),
-    }
-    settings = {
-        "epsilon": as_text(given["epsilon"]),
-        "delta": as_text(given["delta"]),
-        "relation": given["relation"].value,
-        "records": records,
-        "seeds": seeds,
-        **({} if most is None else {"max_records": most}),
-    }
+    given: dict[str, Any] = {"epsilon": exact_epsilon(epsilon), "delta": exact_delta(delta)}
+    settings: dict[str, Any] = {name: as_text(value) for name, value in given.items()}
+    given["relation"] = Relation.parse(relation)
+    settings |= {"relation": given["relation"].value, "records": records, "seeds": seeds}
+    settings |= {} if most is None else {"max_records": most}
     noise = _expected_noise(domain, workload, given, most)
     alone = Workload([[name] for name in dict.fromkeys(itertools.chain(*workload.cliques))])
     asked: dict[str, tuple[type[Mechanism], Workload]] = {ONE_WAY: (Marginals, alone)}
