@@ -27,7 +27,7 @@ from pgmjax.queries import Query
 KEPT_NOISE = {"epsilon": 0.5, "rho": 0.35}
 """The share of a measured marginal's expected noise that is taken to remain in a regularised fit, for Laplace
 and for Gaussian noise. Chosen on Adult, Titanic and Stroke of McKenna et al. 2019 (bench/paper004)."""
-LIGHTER = 0.4
+CHOSEN_SHARE = 0.4
 """Share of the automatic weight of regularisation in the fit of a tree or network of chosen marginals. They
 are the most dependent ones, and what a pull towards independence takes from each adds up between attributes
 that are far apart (bench/paper004)."""
@@ -228,7 +228,7 @@ def between_rounds(estimator: Estimator, steps: int | None) -> Estimator:
 
 
 def fit_of_chosen(run: Run, measured: Sequence[LinearMeasurement]) -> Fit:
-    """Fit a tree or network of chosen marginals, pulled `LIGHTER` times as much towards independence.
+    """Fit a tree or network of chosen marginals, pulled `CHOSEN_SHARE` times as much towards independence.
 
     Args:
         run: the run. An estimator that does not leave the weight of regularisation open is used as it is.
@@ -241,7 +241,7 @@ def fit_of_chosen(run: Run, measured: Sequence[LinearMeasurement]) -> Fit:
     if estimator.regularisation == "auto" and is_known_for(estimator.loss):
         with carry_measurements(measured):
             records = estimate_total(domain, measured)[0] if run.total is None else run.total
-            weight = LIGHTER * weight_of("auto", domain, measured, records)
+            weight = CHOSEN_SHARE * weight_of("auto", domain, measured, records)
         estimator = dataclasses.replace(estimator, regularisation=weight)
     return run.fit(measured, estimator=estimator)
 
@@ -255,10 +255,13 @@ def kept_noise(request: Request, given: float | None) -> float:
     return KEPT_NOISE[request.budget.unit] if pulled else 1.0
 
 
-def check_settings(mechanism: Any) -> None:
-    """Check the settings that AIM and batch AIM share; rounds, kept_noise and steps may be None."""
-    kept_noise = mechanism.kept_noise
-    checks.set_integers(mechanism, "max_cells", low=1)
-    checks.set_integers(mechanism, "rounds", "steps", low=1, optional=True)
-    if kept_noise is not None and checks.number("kept_noise", kept_noise, above=0) > 1:
-        raise ValueError(f"kept_noise must be a share in (0, 1], got {kept_noise:g}.")
+def part_of_noise(name: str, value: Any) -> float:
+    """Return the given share of a measurement's noise.
+
+    Raises:
+        TypeError: no number.
+        ValueError: not in (0, 1].
+    """
+    if checks.number(name, value, above=0) > 1:
+        raise ValueError(f"{name} must be a share in (0, 1], got {value:g}.")
+    return float(value)

@@ -11,9 +11,10 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
+from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, kept_noise, part_of_noise
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import affordable, distances, grid_for, weighted_candidates
+from pgmjax.mechanisms.parameters import budget_share, declared, whole
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.budget import Budget
 from pgmjax.queries import Query, marginal
@@ -53,11 +54,11 @@ class AIM(Mechanism):
         Differentially Private Synthetic Data", Algorithm 2 (delta > 0).
     """
 
-    rounds: int | None = None
-    share: Any = "0.9"
-    max_cells: int = 10_000_000
-    kept_noise: float | None = None
-    steps: int | None = None
+    rounds: int | None = whole(None, low=1)
+    share: Any = budget_share("0.9")
+    max_cells: int = whole(10_000_000, low=1)
+    kept_noise: float | None = declared(None, part_of_noise)
+    steps: int | None = whole(None, low=1)
 
     name: ClassVar[str] = "aim"
     summary: ClassVar[str] = (
@@ -70,11 +71,6 @@ class AIM(Mechanism):
         "steps": (5, 1),
     }
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set_shares("share")
-        check_settings(self)
-
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""
         budget = request.budget
@@ -86,7 +82,7 @@ class AIM(Mechanism):
         self._grid(request, candidates, first.choose)
         return candidates
 
-    def work(self, request: Request, plan: dict[Clique, int]) -> Work:
+    def _work(self, request: Request, plan: dict[Clique, int]) -> Work:
         """Return the work of the rounds, of which three an attribute are expected if no number is given."""
         rounds = 3 * len(request.domain) if self.rounds is None else self.rounds
         return Work.of_choice(request.domain, list(plan), self.max_cells, rounds, measured=rounds)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
 from pgmjax.measurements.linear import LinearMeasurement
@@ -19,6 +18,7 @@ from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.batch_aim import BatchAIM
 from pgmjax.mechanisms.candidates import fits_memory
 from pgmjax.mechanisms.mst import MST
+from pgmjax.mechanisms.parameters import budget_share, whole
 from pgmjax.mechanisms.run import Request, Run, Work, distribution_for, tree_cells
 from pgmjax.privacy.exact import split
 from pgmjax.privacy.measuring import PlannedMeasurement
@@ -27,7 +27,7 @@ from pgmjax.release.release import Release
 
 MOST_PURE_SCORES = 100
 """Most marginals whose scores are measured without a delta: the noise of all grows with their number."""
-LOUD = 1.5
+LARGEST_NOISE = 1.5
 """Largest noise of a marginal, on average over those that are measured: the standard deviation of a count
 times the number of counts, over the number of records (bench/recipe.py --fitting, three tables)."""
 
@@ -81,18 +81,13 @@ class Auto(Mechanism):
         Fraction(1, 50)
     """
 
-    max_cells: int = 10_000_000
-    count_share: Any = "1/50"
+    max_cells: int = whole(10_000_000, low=1)
+    count_share: Any = budget_share("1/50")
 
     name: ClassVar[str] = "auto"
     summary: ClassVar[str] = "measure all marginals where noise and memory allow it, else choose among them"
     chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"max_cells": (10_000_000, 20)}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.set_integers(self, "max_cells", low=1)
-        self._set_shares("count_share")
 
     def plan(self, request: Request) -> AutoPlan:
         """Return the marginals, smallest first, and who chooses among them if that is necessary."""
@@ -134,14 +129,14 @@ class Auto(Mechanism):
         measured = run.measure(asked, split(rest.cap, weights))
         return run.release([*counted, *measured])
 
-    def work(self, request: Request, plan: AutoPlan) -> Work:
+    def _work(self, request: Request, plan: AutoPlan) -> Work:
         """Return what is done if noise drowns no marginal."""
         if plan.choosing is None:
             return Work.of_queries(request.domain, [entry.query for entry in request.workload.entries])
         mechanism, inner = plan.choosing
-        return mechanism.work(request, inner)
+        return mechanism._work(request, inner)
 
-    def likely(self, request: Request, plan: AutoPlan) -> list[PlannedMeasurement]:
+    def _likely(self, request: Request, plan: AutoPlan) -> list[PlannedMeasurement]:
         """Return all marginals, unless a model of them is too large; noise may still drown some."""
         if plan.choosing is not None:
             return []
@@ -202,7 +197,7 @@ class Auto(Mechanism):
         while kept:
             cost = budget / (kept + alone[kept - 1])
             noise = float(distribution_for(sensitivity, request.budget.unit, cost).stddev)
-            if cells[kept - 1] / kept * noise <= LOUD * records:
+            if cells[kept - 1] / kept * noise <= LARGEST_NOISE * records:
                 break
             kept -= 1
         return plan.cliques[:kept]

@@ -116,7 +116,7 @@ class Mechanism(PrivacyParameters):
             share = discover if discover is None or isinstance(discover, Discovery) else Discovery(discover)
             return self.execute(self._start(data, workload, keeping, show_progress, share, counting))
 
-    def asked(self, domain: Domain, every: KWay) -> Workload:
+    def _all_kway(self, domain: Domain, every: KWay) -> Workload:
         """Return what all marginals of k attributes are over a domain, within the limit of cells.
 
         A mechanism that chooses among them gets each whose own table is within the limit. Others measure all,
@@ -150,11 +150,11 @@ class Mechanism(PrivacyParameters):
     def execute(self, run: Run) -> Release:
         """Spend the budget and return the release."""
 
-    def work(self, request: Request, plan: Any) -> Work:
+    def _work(self, request: Request, plan: Any) -> Work:
         """Return what a run does, as far as it is known beforehand. Default: it measures the workload."""
         return Work.of_queries(request.domain, [entry.query for entry in request.workload.entries])
 
-    def likely(self, request: Request, plan: Any) -> list[PlannedMeasurement]:
+    def _likely(self, request: Request, plan: Any) -> list[PlannedMeasurement]:
         """Return what a run measures unless what it finds on the way forbids it; [] if that is open."""
         return []
 
@@ -167,7 +167,7 @@ class Mechanism(PrivacyParameters):
         given = {name: getattr(self, name) for name in options(type(self))}
         return {name: as_text(v) if isinstance(v, Fraction) else v for name, v in given.items()}
 
-    def request(
+    def _request(
         self,
         domain: Domain,
         workload: Workload,
@@ -219,7 +219,7 @@ class Mechanism(PrivacyParameters):
         max_weight = data.max_weight if data.weighted else None
         budget = self.budget()
         kept, rest = self._parts(budget, counting)
-        request = self.request(
+        request = self._request(
             data.domain, workload, unit=data.unit, max_weight=max_weight, budget=rest, estimator=estimator
         )
         plan = self.plan(request)
@@ -277,7 +277,7 @@ class Mechanism(PrivacyParameters):
         try:
             over, estimator = self._over(workload, domain), self._fitted_by(show_progress)
             began, left = self._began(estimator, keeping), rest.budget.part(rest.budget.remaining - kept)
-            request = self.request(domain, over, unit=search.table.unit, budget=left, estimator=began)
+            request = self._request(domain, over, unit=search.table.unit, budget=left, estimator=began)
             plan = self.plan(request)
         except ValueError as error:
             raise ValueError(
@@ -308,7 +308,7 @@ class Mechanism(PrivacyParameters):
 
     def _over(self, workload: Workload | KWay, domain: Domain) -> Workload:
         """Return a workload over the domain of a table; raises as `workload_over` does."""
-        every = self.asked(domain, workload) if isinstance(workload, KWay) else workload
+        every = self._all_kway(domain, workload) if isinstance(workload, KWay) else workload
         return workload_over(every, domain)
 
     def _began(self, estimator: Estimator, keeping: Keeping) -> Estimator:

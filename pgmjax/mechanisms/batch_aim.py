@@ -10,13 +10,13 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.inference.plan.structure import MOST_CELLS
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
+from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, kept_noise, part_of_noise
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import Room, affordable, grid_for_scores, on_grid, weighted_candidates
+from pgmjax.mechanisms.parameters import budget_share, declared, whole
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.exact import split
@@ -81,12 +81,12 @@ class BatchAIM(Mechanism):
         Fraction(9, 10)
     """
 
-    rounds: int = 2
-    start: Any = "0.2"
-    share: Any = "0.9"
-    max_cells: int = 10_000_000
-    kept_noise: float | None = None
-    steps: int | None = None
+    rounds: int = whole(2, low=1)
+    start: Any = budget_share("0.2")
+    share: Any = budget_share("0.9")
+    max_cells: int = whole(10_000_000, low=1)
+    kept_noise: float | None = declared(None, part_of_noise)
+    steps: int | None = whole(None, low=1)
 
     name: ClassVar[str] = "batch-aim"
     summary: ClassVar[str] = (
@@ -99,12 +99,6 @@ class BatchAIM(Mechanism):
         "kept_noise": (None, 1.0),
         "steps": (5, 1),
     }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set_shares("start", "share")
-        checks.set_integers(self, "rounds")
-        check_settings(self)
 
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""
@@ -121,7 +115,7 @@ class BatchAIM(Mechanism):
             request.noise(candidates, each)
         return candidates
 
-    def work(self, request: Request, plan: dict[Clique, int]) -> Work:
+    def _work(self, request: Request, plan: dict[Clique, int]) -> Work:
         """Return the work of all rounds."""
         return Work.of_choice(request.domain, list(plan), self.max_cells, self.rounds)
 

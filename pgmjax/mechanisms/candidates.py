@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax.data.cliques import Clique, maximal
+from pgmjax.data.cliques import Clique, all_subsets, in_order, maximal
 from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import solvers
@@ -32,7 +31,7 @@ from pgmjax.queries.rows import row
 from pgmjax.queries.workload import Workload
 
 MOST_CANDIDATES = 100_000
-LARGER = 1.5
+REPLANNED = 1.5
 """Cells of a tree that is planned anew, over those forecast for the growing tree: at most 1.47 in
 736 random cases (docs/lab/growing-triangulation.md)."""
 _TABLES = 4  # of each candidate at once: exact counts, estimates, both on the grid
@@ -71,7 +70,7 @@ def check_cells(max_cells: int, estimator: Estimator) -> None:
         ModelTooLargeError: it does not fit. The message gives the sizes.
     """
     itemsize = np.dtype(estimator.dtype).itemsize
-    need = math.ceil(LARGER * itemsize * (2 + solvers.build(estimator.solver).copies) * max_cells)
+    need = math.ceil(REPLANNED * itemsize * (2 + solvers.build(estimator.solver).copies) * max_cells)
     said = f"A model of max_cells = {max_cells:,} cells"
     check_bytes(need, estimator.max_bytes, said, "lower max_cells. Nothing was spent")
 
@@ -163,9 +162,7 @@ def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fractio
     at_least = max(2 ** len(clique) - 1 for clique, _ in asked)
     found: set[Clique] = set()
     for clique, _ in asked if at_least <= MOST_CANDIDATES else ():
-        names = [name for name in domain.attributes if name in clique]
-        for size in range(1, len(names) + 1):
-            found.update(itertools.combinations(names, size))
+        found.update(filter(None, all_subsets(in_order(domain.attributes, clique))))
     if max(at_least, len(found)) > MOST_CANDIDATES:
         raise ValueError(
             f"the workload's cliques have at least {max(at_least, len(found)):,} subsets, more than the "

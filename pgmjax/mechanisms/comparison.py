@@ -336,7 +336,7 @@ def _expected_noise(
 ) -> list[float]:
     """Return the exact mean absolute noise of an answer of each entry, or nothing if it is refused."""
     unit = None if max_records is None else Unit("unit", max_records)
-    request = Marginals(**given).request(domain, workload, unit=unit)
+    request = Marginals(**given)._request(domain, workload, unit=unit)
     queries = [entry.query for entry in workload.entries]
     with contextlib.suppress(ValueError):
         planned = request._planned(queries, [1] * len(queries), SeededBackend(0, insecure=True))

@@ -34,7 +34,7 @@ from pgmjax.queries.workload import KWay, Workload
 LIMITS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000)
 """Limits of cells, of which the largest is taken whose release is forecast to take a minute."""
 SECONDS, BYTES = 60.0, 2_000_000_000
-UNSEEN = 10_000_000
+LIMIT_BEFORE_DISCOVERY = 10_000_000
 """The limit where nothing can be forecast, because the domain is yet to be found."""
 _SHOWN = 12
 RECORDS = 100_000
@@ -219,7 +219,7 @@ def forecast(
     workload = workload.over(domain)
     estimator = mechanism._fitted_by(False)
     _, budget = mechanism._parts(mechanism.budget(), counting)
-    request = mechanism.request(
+    request = mechanism._request(
         domain, workload, unit=unit, max_weight=max_weight, budget=budget, estimator=estimator
     )
     plan = mechanism.plan(request)
@@ -227,13 +227,13 @@ def forecast(
     planned = (
         request._planned(plan.queries, plan.weights, mechanism.backend)
         if sure
-        else mechanism.likely(request, plan)
+        else mechanism._likely(request, plan)
     )
     tables = tuple(
         PlannedTable(each.query.clique, each.rows, float(np.asarray(each.distribution.stddev)))
         for each in planned
     )
-    work = mechanism.work(request, plan)
+    work = mechanism._work(request, plan)
     inference = estimator.plan(domain, work.fitted)
     stages = _stages(request, work, inference, records)
     least = None
@@ -398,7 +398,7 @@ def with_limit(mechanism: Mechanism, limit: int | None) -> Mechanism:
 
 
 def _within(mechanism: Mechanism, domain: Domain, asked: KWay) -> Recipe:
-    workload = mechanism.asked(domain, asked)
+    workload = mechanism._all_kway(domain, asked)
     every = itertools.combinations(domain.attributes, min(asked.k, len(domain)))
     sets = set(map(frozenset, workload.cliques))
     left_out = tuple(clique for clique in every if frozenset(clique) not in sets)

@@ -29,6 +29,7 @@ from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.parameters import budget_share, one_of, whole
 from pgmjax.mechanisms.run import Request, Run, carry_measurements
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries import Product, Query, total
@@ -89,14 +90,14 @@ class MLDP(Mechanism):
     """
 
     training: Any = "hb"
-    training_count: int | None = None
-    expected_records: int | None = None
+    training_count: int | None = whole(None, low=1)
+    expected_records: int | None = whole(None, low=1)
     learner: Any = "linear"
     encoding: Any = "cells"
-    universe: str = "auto"
+    universe: str = one_of("auto", UNIVERSES)
     validation: Any = "private"
-    validation_share: Any = "1/5"
-    training_seed: int = 0
+    validation_share: Any = budget_share("1/5")
+    training_seed: int = whole(0)
 
     follows: ClassVar[bool] = False
     name: ClassVar[str] = "mldp"
@@ -116,14 +117,10 @@ class MLDP(Mechanism):
         super().__post_init__()
         if not isinstance(self.training, Query):
             checks.set_choice(self, "training", TRAININGS)
-        checks.set_integers(self, "training_count", "expected_records", low=1, optional=True)
         as_encoding(self.encoding)
         as_learners(self.learner)
-        checks.set_choice(self, "universe", UNIVERSES)
         if not isinstance(self.validation, Validation):
             checks.set_choice(self, "validation", ("private",))
-        self._set_shares("validation_share")
-        checks.set_integers(self, "training_seed", low=0)
 
     def plan(self, request: Request) -> Trained:
         """Return the attributes of each learner, with the cliques that it is trained on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +17,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import between_rounds, fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import check_largest_clique, grid_for, on_grid
+from pgmjax.mechanisms.parameters import flag, whole
 from pgmjax.mechanisms.run import Request, Run, Work, carry_measurements
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import many_marginals
@@ -61,8 +63,8 @@ class MST(Mechanism):
     """
 
     cliques: tuple[Clique, ...] = ()
-    compress: bool = True
-    steps: int | None = None
+    compress: bool = flag(True)
+    steps: int | None = whole(None, low=1)
 
     name: ClassVar[str] = "mst"
     summary: ClassVar[str] = "measure all attributes and a spanning tree of the pairs that depend most"
@@ -73,8 +75,6 @@ class MST(Mechanism):
         super().__post_init__()
         given = checks.several("cliques", self.cliques, "tuples of attribute names")
         self._set(cliques=tuple(attribute_names(clique) for clique in given))
-        self._set_flags("compress")
-        checks.set_integers(self, "steps", low=1, optional=True)
 
     def plan(self, request: Request) -> list[Clique]:
         """Return the public cliques, which are always measured."""
@@ -93,13 +93,10 @@ class MST(Mechanism):
             grid_for(request.sensitivity(pairs, "epsilon"), request.budget.unit, choices[0])
         return given
 
-    def work(self, request: Request, plan: list[Clique]) -> Work:
+    def _work(self, request: Request, plan: list[Clique]) -> Work:
         """Return the work of scoring all pairs once, and measuring the largest tree of them."""
-        domain = request.domain
-        pairs = list(itertools.combinations(domain.attributes, 2))
-        fitted = (*((name,) for name in domain.attributes), *plan, *largest_tree(domain, plan))
-        counts, compared = sum(map(domain.size, fitted)), sum(map(domain.size, pairs))
-        return Work(fitted, counts, (*pairs, *plan), compared, 2, len(pairs))
+        questions = math.comb(len(request.domain), 2)
+        return dataclasses.replace(work_of_tree(request.domain, plan), fits=2, questions=questions)
 
     def describe(self, plan: list[Clique]) -> dict[str, Any]:
         """Return the settings, with the cliques in the domain's order."""
@@ -165,6 +162,14 @@ def trees_of(domain: Domain, given: Sequence[Clique]) -> DisjointSet:
         for other in others:
             trees.merge(first, other)
     return trees
+
+
+def work_of_tree(domain: Domain, given: Sequence[Clique]) -> Work:
+    """Return the work of scoring all pairs, and measuring given cliques and the largest tree of pairs."""
+    pairs = list(itertools.combinations(domain.attributes, 2))
+    fitted = (*((name,) for name in domain.attributes), *given, *largest_tree(domain, given))
+    counts, compared = sum(map(domain.size, fitted)), sum(map(domain.size, pairs))
+    return Work(fitted, counts, (*pairs, *given), compared)
 
 
 def largest_tree(domain: Domain, given: Sequence[Clique]) -> list[Clique]:

@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.multiplicative_weights import FullVector
-from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over
+from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, budget_share, whole, workload_over
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
@@ -62,11 +61,11 @@ class OnlineWeights(PrivacyParameters):
     """
 
     delta: Any = dataclasses.field(default=0, init=False)
-    updates: int = 10
-    threshold: int | None = None
-    expected_queries: int = 100
-    split: Any = "1/2"
-    sweeps: int | None = None
+    updates: int = whole(10, low=1)
+    threshold: int | None = whole(None, low=1)
+    expected_queries: int = whole(100, low=1)
+    split: Any = budget_share("1/2")
+    sweeps: int | None = whole(None, low=1)
 
     name: ClassVar[str] = "online-weights"
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
@@ -74,12 +73,6 @@ class OnlineWeights(PrivacyParameters):
     restriction: ClassVar[str] = (
         "its estimate is scaled to the number of records, which must be public, each counted once."
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.set_integers(self, "updates", "expected_queries", low=1)
-        checks.set_integers(self, "threshold", "sweeps", low=1, optional=True)
-        self._set_shares("split")
 
     @property
     def limit(self) -> int:

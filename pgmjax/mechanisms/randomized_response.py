@@ -31,7 +31,7 @@ from pgmjax.local.table import (
     sorted_columns_of,
 )
 from pgmjax.mechanisms.base import Mechanism
-from pgmjax.mechanisms.parameters import Keeping
+from pgmjax.mechanisms.parameters import Keeping, one_of
 from pgmjax.mechanisms.run import Request, Run
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact_positive, shortened, split
@@ -83,9 +83,9 @@ class RandomizedResponse(Mechanism):
     """
 
     universe: Any = "attributes"
-    encoding: str | None = None
+    encoding: str | None = one_of(None, ENCODINGS)
     share: Any = None
-    useless: str = "refuse"
+    useless: str = one_of("refuse", USELESS)
 
     discovers: ClassVar[bool] = False
     name: ClassVar[str] = "randomized-response"
@@ -108,10 +108,7 @@ class RandomizedResponse(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.encoding is not None:
-            checks.set_choice(self, "encoding", ENCODINGS)
         self._set(universe=read_universe(self.universe), share=read_share(self.share))
-        checks.set_choice(self, "useless", USELESS)
 
     def budget(self) -> Budget:
         """Return a new budget of epsilon; responses spend no delta."""
