@@ -210,8 +210,9 @@ def averaged(
         stddevs = precisions.sum(axis=0) ** -0.5
         stddev = float(stddevs[0]) if all(part.stddev.ndim == 0 for part in same) else stddevs
         result.append(LinearMeasurement(query.clique, mean, stddev, query, same[0].noise))
-    result.sort(key=lambda each: (len(each.clique), numbered(domain, [each.clique])))
-    return result, apart
+    places = numbered(domain, [each.clique for each in result])
+    order = sorted(range(len(result)), key=lambda i: (len(places[i]), places[i]))
+    return [result[i] for i in order], apart
 
 
 def between_rounds(estimator: Estimator, steps: int | None) -> Estimator:

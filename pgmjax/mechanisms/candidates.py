@@ -168,7 +168,8 @@ def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fractio
             f"the workload's cliques have at least {max(at_least, len(found)):,} subsets, more than the "
             f"{MOST_CANDIDATES:,} candidates that are weighed: ask for smaller cliques, or fewer."
         )
-    ordered = sorted(found, key=lambda clique: (len(clique), numbered(domain, [clique])))
+    places = dict(zip(found, numbered(domain, found), strict=True))
+    ordered = sorted(found, key=lambda clique: (len(clique), places[clique]))
     total = dict.fromkeys(domain.attributes, Fraction(0))
     for asked_for, weight in asked:
         for name in asked_for:

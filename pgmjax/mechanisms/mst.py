@@ -17,7 +17,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import between_rounds, fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import check_largest_clique, grid_for, on_grid
-from pgmjax.mechanisms.parameters import flag, whole
+from pgmjax.mechanisms.parameters import declared, flag, whole
 from pgmjax.mechanisms.run import Request, Run, Work, carry_measurements
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import many_marginals
@@ -62,7 +62,7 @@ class MST(Mechanism):
         differentially private synthetic data".
     """
 
-    cliques: tuple[Clique, ...] = ()
+    cliques: tuple[Clique, ...] = declared((), lambda name, value: _as_cliques(name, value))
     compress: bool = flag(True)
     steps: int | None = whole(None, low=1)
 
@@ -70,11 +70,6 @@ class MST(Mechanism):
     summary: ClassVar[str] = "measure all attributes and a spanning tree of the pairs that depend most"
     chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"cliques": ((), (("a", "b"),)), "steps": (5, 1)}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        given = checks.several("cliques", self.cliques, "tuples of attribute names")
-        self._set(cliques=tuple(attribute_names(clique) for clique in given))
 
     def plan(self, request: Request) -> list[Clique]:
         """Return the public cliques, which are always measured."""
@@ -141,6 +136,10 @@ class MST(Mechanism):
             chosen.append(pairs[places[run.select(score.only(places), cost)]])
             trees.merge(*chosen[-1])
         return chosen
+
+
+def _as_cliques(name: str, given: Any) -> tuple[Clique, ...]:
+    return tuple(map(attribute_names, checks.several(name, given, "tuples of attribute names")))
 
 
 def _parts(cap: Fraction, attributes: int, choices: int, given: int) -> Iterator[tuple[Fraction, ...]]:

@@ -31,7 +31,7 @@ from pgmjax.local.table import (
     sorted_columns_of,
 )
 from pgmjax.mechanisms.base import Mechanism
-from pgmjax.mechanisms.parameters import Keeping, one_of
+from pgmjax.mechanisms.parameters import Keeping, declared, one_of
 from pgmjax.mechanisms.run import Request, Run
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact_positive, shortened, split
@@ -82,9 +82,9 @@ class RandomizedResponse(Mechanism):
         'attributes'
     """
 
-    universe: Any = "attributes"
+    universe: Any = declared("attributes", lambda name, value: read_universe(value))
     encoding: str | None = one_of(None, ENCODINGS)
-    share: Any = None
+    share: Any = declared(None, lambda name, value: read_share(value))
     useless: str = one_of("refuse", USELESS)
 
     discovers: ClassVar[bool] = False
@@ -105,10 +105,6 @@ class RandomizedResponse(Mechanism):
         "share": (None, {"a": 2}),
         "useless": ("answer", "refuse"),
     }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set(universe=read_universe(self.universe), share=read_share(self.share))
 
     def budget(self) -> Budget:
         """Return a new budget of epsilon; responses spend no delta."""
@@ -338,17 +334,17 @@ def universes(
     """
     named = tuple(name for name in domain if name in attributes)
     weights = _weights(share, named, universe)
-    told = [name for name in named if domain[name] > 1]
-    if not told:
+    several = [name for name in named if domain[name] > 1]
+    if not several:
         raise ValueError("Every attribute asked about has one category: there is nothing to answer for.")
     if isinstance(universe, str):
-        groups: list[Clique] = [named] if universe == "joint" else [(name,) for name in told]
+        groups: list[Clique] = [named] if universe == "joint" else [(name,) for name in several]
         # an attribute of one category has nothing to hide: it goes with another one, as it would alone
         groups[0] = tuple(name for name in named if name in groups[0] or domain[name] == 1)
     else:
         groups = _listed(domain, named, universe)
     parts = split(
-        epsilon, [weights[name] for name in told] if universe == "attributes" else [1] * len(groups)
+        epsilon, [weights[name] for name in several] if universe == "attributes" else [1] * len(groups)
     )
     encodings = [
         encoding or least_variance(domain.size(group), part / records)
@@ -435,14 +431,12 @@ def _weights(share: Mapping[str, Any] | None, named: Clique, universe: Any) -> d
     return {name: (share or {}).get(name, Fraction(1)) for name in named}
 
 
-def read_share(share: Any) -> dict[str, Fraction] | None:
+def read_share(share: Any) -> dict[str, Fraction]:
     """Return weights as exact numbers.
 
     Raises:
         TypeError: `share` is not a mapping from names to numbers.
         ValueError: a weight is not > 0.
     """
-    if share is None:
-        return None
     checks.kind(share, Mapping, "share must map attributes to weights")
     return {str(name): exact_positive(f"the share of {name!r}", value) for name, value in share.items()}
