@@ -23,7 +23,15 @@ from pgmjax.data.relation import AnyRelation, Relation, Unit
 from pgmjax.discovery import Discovery, NothingFound, OpenTable
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import Mechanism
-from pgmjax.mechanisms.forecast import RECORDS, UNSEEN, Recipe, ReleaseForecast, choose, forecast, with_limit
+from pgmjax.mechanisms.forecast import (
+    LIMIT_BEFORE_DISCOVERY,
+    RECORDS,
+    Recipe,
+    ReleaseForecast,
+    choose,
+    forecast,
+    with_limit,
+)
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.backend import NoiseBackend
@@ -144,7 +152,7 @@ class Job:
             )
             if isinstance(known, Domain):
                 return choose(mechanism, known, asked, **self._given)
-            asked = dataclasses.replace(asked, max_cells=asked.max_cells or UNSEEN)
+            asked = dataclasses.replace(asked, max_cells=asked.max_cells or LIMIT_BEFORE_DISCOVERY)
             return Recipe(with_limit(mechanism, asked.max_cells), asked, asked.max_cells)
         checks.kind(
             asked,

@@ -23,7 +23,7 @@ from workload import error, exact_answers, load, relative, workload
 
 import pgmjax as pj
 from pgmjax.estimation.regularisation import weight_of
-from pgmjax.mechanisms.adaptive import LIGHTER
+from pgmjax.mechanisms.adaptive import CHOSEN_SHARE
 from pgmjax.mechanisms.conditionals import paper_model
 from pgmjax.strategies import local_least_squares
 
@@ -108,7 +108,7 @@ def refitted(
         with arm(line, name):
             estimator = engine(**options)
             if lighter and estimator.regularisation == "auto":
-                weight = LIGHTER * weight_of("auto", table.domain, measurements, table.total)
+                weight = CHOSEN_SHARE * weight_of("auto", table.domain, measurements, table.total)
                 estimator = dataclasses.replace(estimator, regularisation=weight)
             fit = table.fit(estimator, measurements)
             line["errors"][name] = table.error(fit.model)

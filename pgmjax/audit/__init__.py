@@ -19,6 +19,7 @@ numbers. All of it is testing, not proof.
 
 from pgmjax._internal import migration
 from pgmjax.audit.blackbox import LowerBound, audit_blackbox, epsilon_lower_bound, mu_lower_bound
+from pgmjax.audit.claims import cost
 from pgmjax.audit.compare import differences
 from pgmjax.audit.draws import CountingBackend, check_draws
 from pgmjax.audit.exact import (
@@ -28,7 +29,7 @@ from pgmjax.audit.exact import (
     noise_epsilon,
     selection_epsilon,
 )
-from pgmjax.audit.goodness import Goodness, categorical_fit, goodness_of_fit, two_sample
+from pgmjax.audit.goodness import Goodness, categorical_fit, goodness_of_fit
 from pgmjax.audit.mechanism import AuditCase, neighbours, replay_mechanism
 from pgmjax.audit.primitives import AuditFailure, Repetition, repeated
 from pgmjax.audit.processes import ProcessCase, audit_processes, replay_process
@@ -39,7 +40,6 @@ from pgmjax.audit.replay import (
     check_outcome,
     check_pair,
     check_pairs,
-    cost,
 )
 from pgmjax.audit.report import MechanismAudit, as_table, audit_mechanism, audit_primitives
 from pgmjax.audit.search import LargestLoss, largest_loss
@@ -88,7 +88,6 @@ __all__ = [
     "replay_mechanism",
     "replay_process",
     "selection_epsilon",
-    "two_sample",
 ]
 
 migration.answer(globals())

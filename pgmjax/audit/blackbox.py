@@ -16,7 +16,6 @@ References:
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,9 +98,9 @@ def epsilon_lower_bound(
     alpha = checks.number("alpha", alpha, above=0, below=1)
     delta = checks.number("delta", delta, at_least=0, below=1)
 
-    def bound(held: np.ndarray, of: int, other: np.ndarray, of_other: int) -> np.ndarray:
-        lowest = at_least(held, of, alpha / _SIDES) - delta
-        highest = at_most(other, of_other, alpha / _SIDES)
+    def bound(held: np.ndarray, of: Sequence[int]) -> np.ndarray:
+        lowest = at_least(held[0], of[0], alpha / _SIDES) - delta
+        highest = at_most(held[1], of[1], alpha / _SIDES)
         return np.where(lowest > 0, np.log(np.maximum(lowest, 1e-300)) - np.log(highest), -np.inf)
 
     return dataclasses.replace(_best_of_both(first, second, bound, "epsilon", alpha, seed), delta=delta)
@@ -142,16 +141,15 @@ def mu_lower_bound(
         >>> found.exceeds(1.0), found.exceeds(0.8)
         (False, True)
     """
-    alpha = checks.number("alpha", alpha, above=0, below=1)
-    norm = checks.optional("scipy.stats", extra="privacy").norm
+    from scipy.special import ndtri
 
-    def bound(held: np.ndarray, of: int, other: np.ndarray, of_other: int) -> np.ndarray:
-        lowest, highest = (
-            at_least(held, of, alpha / _SIDES),
-            at_most(other, of_other, alpha / _SIDES),
-        )
+    alpha = checks.number("alpha", alpha, above=0, below=1)
+
+    def bound(held: np.ndarray, of: Sequence[int]) -> np.ndarray:
+        lowest = at_least(held[0], of[0], alpha / _SIDES)
+        highest = at_most(held[1], of[1], alpha / _SIDES)
         sure = (lowest > 0) & (highest < 1)
-        return np.where(sure, norm.ppf(lowest) - norm.ppf(highest), -np.inf)
+        return np.where(sure, ndtri(lowest) - ndtri(highest), -np.inf)
 
     return _best_of_both(first, second, bound, "mu", alpha, seed)
 
@@ -210,21 +208,11 @@ def _best_of_both(
     outputs = Outputs.split(first, second, seed)
     found = []
     for likelier, given in (("first", outputs), ("second", outputs.swapped())):
-        chosen, tested = ([half.size for half in halves] for halves in (given.choosing, given.testing))
-        choose = functools.partial(_worth, bound, chosen[0], chosen[1])
-        event, held, other = given.best_event(choose)
-        value = float(bound(np.array(held), tested[0], np.array(other), tested[1]))
+        event, value = given.best_event(bound)
         found.append((max(value, 0.0), event, likelier))
     value, event, likelier = max(found, key=lambda item: item[0])
     draws = min(a.size + b.size for a, b in zip(outputs.choosing, outputs.testing, strict=True))
     return LowerBound(value, measure, event, likelier, draws, alpha)
-
-
-def _worth(
-    bound: Callable[..., np.ndarray], of: int, of_other: int, held: np.ndarray, other: np.ndarray
-) -> np.ndarray:
-    """Return the bound computed on the choosing halves, used only to rank events."""
-    return bound(held, of, other, of_other)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,18 +247,17 @@ class Outputs:
 
     def swapped(self) -> Outputs:
         """Return the same outputs with the neighbours exchanged."""
-        (a, b), (c, d) = self.choosing, self.testing
-        return Outputs((b, a), (d, c), self.labels)
+        return Outputs(self.choosing[::-1], self.testing[::-1], self.labels)
 
-    def best_event(self, value: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> tuple[str, int, int]:
-        """Choose an event on the first halves and count it in the second ones.
+    def best_event(self, bound: Callable[[np.ndarray, Sequence[int]], np.ndarray]) -> tuple[str, float]:
+        """Choose the event of the largest bound on the first halves, and bound by the second ones.
 
         Args:
-            value: merit of events, given how many outputs of the first and of the second choosing half
-                they contain; maps two arrays [events] to an array [events].
+            bound: the bounds [events] of events, given how many outputs of the first and of the second half
+                they contain [2, events], of how many.
 
         Returns:
-            The event as text, and the number of outputs in it in each testing half.
+            The event as text, and its bound on the testing halves.
         """
         values, where = np.unique(np.concatenate(self.choosing), return_inverse=True)
         parts = np.split(where, [self.choosing[0].size])
@@ -285,16 +272,18 @@ class Outputs:
         for order in orders:
             cuts = np.unique(np.linspace(1, order.size, min(order.size, _MOST_CUTS)).astype(np.int64))
             reached = np.cumsum(counts[:, order], axis=1)[:, cuts - 1]
-            worth = value(reached[0], reached[1])
+            worth = bound(reached, [half.size for half in self.choosing])
             choices.append((float(worth.max()), order[: cuts[np.argmax(worth)]]))
         best = max(range(len(choices)), key=lambda i: choices[i][0])
         chosen = choices[best][1]
         if self.labels is None and best < 2:
             low, edge = best == 0, values[chosen[-1]]
-            one, other = (int(np.sum(half <= edge if low else half >= edge)) for half in self.testing)
-            return f"output {'<=' if low else '>='} {edge:g}", one, other
-        one, other = (int(np.isin(half, values[chosen]).sum()) for half in self.testing)
-        return self._in_words(values[chosen]), one, other
+            event = f"output {'<=' if low else '>='} {edge:g}"
+            held = [np.sum(half <= edge if low else half >= edge) for half in self.testing]
+        else:
+            event = self._in_words(values[chosen])
+            held = [np.isin(half, values[chosen]).sum() for half in self.testing]
+        return event, float(bound(np.array(held), [half.size for half in self.testing]))
 
     def _in_words(self, members: np.ndarray) -> str:
         shown = [f"{m:g}" if self.labels is None else repr(self.labels[int(m)]) for m in members[:5]]
@@ -340,11 +329,13 @@ def at_least(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
         of: total number of draws.
         alpha: the error probability.
     """
-    special = checks.optional("scipy.special", extra="privacy")
+    from scipy import special
+
     return np.where(held > 0, special.betaincinv(np.maximum(held, 1), of - held + 1, alpha), 0.0)
 
 
 def at_most(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
     """Return the upper confidence limit, too low with probability at most alpha; see `at_least`."""
-    special = checks.optional("scipy.special", extra="privacy")
+    from scipy import special
+
     return np.where(held < of, special.betainccinv(held + 1, np.maximum(of - held, 1), alpha), 1.0)

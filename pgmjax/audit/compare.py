@@ -168,14 +168,6 @@ def _names(value: Any) -> Iterator[str]:
     yield from getattr(value, "__dict__", ())
 
 
-def _mark(value: str | bytes) -> Parts:
-    return Parts(mark=value)
-
-
-def _numbers(code: str, *numbers: float) -> Parts:
-    return Parts(mark=struct.pack(code, *numbers))
-
-
 def _function(value: Any) -> Parts:
     cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
     inside = [(f".{name}", cell) for name, cell in cells]
@@ -212,10 +204,6 @@ def _array(value: Any) -> Parts:
     return Parts(frame=frame, mark=plain.tobytes())
 
 
-def _frame(label: str, value: Any) -> Parts:
-    return Parts(frame=((f" ({label})", value),))
-
-
 _KINDS: tuple[tuple[Any, Callable[[Any], Parts]], ...] = (
     # the first that fits; subclasses of these add their attributes
     (types.FunctionType, _function),
@@ -224,16 +212,27 @@ _KINDS: tuple[tuple[Any, Callable[[Any], Parts]], ...] = (
     (types.CellType, _cell),
     ((np.ndarray, np.generic), _array),
     (np.dtype, lambda value: Parts(((".metadata", value.metadata),), mark=repr(value))),
-    (int, lambda value: _mark(hex(int.__pos__(value)))),
-    (float, lambda value: _numbers("<d", float.__pos__(value))),
-    (complex, lambda value: _numbers("<dd", complex.__pos__(value).real, complex.__pos__(value).imag)),
-    (str, lambda value: _mark(str.__str__(value))),
-    ((bytes, bytearray), lambda value: _mark(bytes(memoryview(value)))),
-    (array.array, lambda value: _frame("type", value.typecode) + _mark(bytes(memoryview(value).cast("B")))),
-    (decimal.Decimal, lambda value: _mark(decimal.Decimal.__repr__(value))),
-    ((datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo), lambda value: _mark(repr(value))),
+    (int, lambda value: Parts(mark=hex(int.__pos__(value)))),
+    (float, lambda value: Parts(mark=struct.pack("<d", float.__pos__(value)))),
+    (
+        complex,
+        lambda value: Parts(
+            mark=struct.pack("<dd", complex.__pos__(value).real, complex.__pos__(value).imag)
+        ),
+    ),
+    (str, lambda value: Parts(mark=str.__str__(value))),
+    ((bytes, bytearray), lambda value: Parts(mark=bytes(memoryview(value)))),
+    (
+        array.array,
+        lambda value: Parts(frame=((" (type)", value.typecode),), mark=bytes(memoryview(value).cast("B"))),
+    ),
+    (decimal.Decimal, lambda value: Parts(mark=decimal.Decimal.__repr__(value))),
+    (
+        (datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo),
+        lambda value: Parts(mark=repr(value)),
+    ),
     (re.Pattern, lambda value: _sequence((value.pattern, value.flags))),
-    (pathlib.PurePath, lambda value: _mark(os.fspath(value))),
+    (pathlib.PurePath, lambda value: Parts(mark=os.fspath(value))),
     ((range, slice), lambda value: _sequence((value.start, value.stop, value.step))),
     (
         collections.defaultdict,
@@ -249,7 +248,9 @@ _KINDS: tuple[tuple[Any, Callable[[Any], Parts]], ...] = (
     (frozenset, lambda value: _set(frozenset.__iter__(value))),
     (
         collections.deque,
-        lambda value: _sequence(collections.deque.__iter__(value)) + _frame("maxlen", value.maxlen),
+        lambda value: (
+            _sequence(collections.deque.__iter__(value)) + Parts(frame=((" (maxlen)", value.maxlen),))
+        ),
     ),
     (BaseException, lambda value: Parts(((".args", value.args),))),
     (types.SimpleNamespace, lambda value: Parts()),

@@ -72,15 +72,10 @@ def neighbours(
         mine = names == names[place]
         if kind == "extreme":
             columns[:, mine] = _extreme(domain, max_weight, generator)[:, None]
-        other = columns[:, ~mine]
+        other = None
         if relation is Relation.REPLACE_ONE:
-            other = columns.copy()
-            other[:, mine] = _changed(columns[:, place], domain, kind, max_weight, generator)[:, None]
-        left = names[~mine] if relation is Relation.ADD_REMOVE else names
-        pair = (
-            made_up(domain, columns, max_weight, unit, names),
-            made_up(domain, other, max_weight, unit, left),
-        )
+            other = _changed(columns[:, place], domain, kind, max_weight, generator)
+        pair = made_up_pair(domain, columns, mine, other, max_weight, unit, names)
         yield pair if number % (2 * len(KINDS)) < len(KINDS) else pair[::-1]
 
 
@@ -129,25 +124,38 @@ def _names(rows: int, place: int, generator: np.random.Generator) -> np.ndarray:
     return names
 
 
-def made_up(
+def made_up_pair(
     domain: Domain,
     columns: np.ndarray,
-    max_weight: int | None = None,
-    unit: Unit | None = None,
-    names: np.ndarray | None = None,
-) -> Dataset:
-    """Return a table of codes and, if weighted, weights in the last row: int64 [attributes (+ 1), rows].
+    mine: np.ndarray,
+    other: np.ndarray | None,
+    max_weight: int | None,
+    unit: Unit | None,
+    names: np.ndarray,
+) -> tuple[Dataset, Dataset]:
+    """Return a table and its neighbour, from codes and, if weighted, weights in the last row.
 
     Args:
         domain: the domain.
-        columns: codes, and weights.
+        columns: codes, and weights, of the first table: int64 [attributes (+ 1), rows].
+        mine: whether a record is one of those that differ [rows].
+        other: what each of these is in the second table [attributes (+ 1)]; None if it has none of them.
         max_weight: bound on the weights; None for none.
         unit: the unit of privacy; None for one record.
-        names: what names the unit of each record [rows].
+        names: what names the unit of each record [rows], if there are units.
     """
+    first = _made_up(domain, columns, max_weight, unit, names)
+    if other is None:
+        return first, _made_up(domain, columns[:, ~mine], max_weight, unit, names[~mine])
+    second = np.where(mine, other[:, None], columns)
+    return first, _made_up(domain, second, max_weight, unit, names)
+
+
+def _made_up(
+    domain: Domain, columns: np.ndarray, max_weight: int | None, unit: Unit | None, names: np.ndarray
+) -> Dataset:
     codes = dict(zip(domain.attributes, columns, strict=False))
     if unit is not None:
-        assert names is not None
         codes[unit.column] = names
     if max_weight is None:
         return Dataset.from_columns(domain, codes, unit=unit)

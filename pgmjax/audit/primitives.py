@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax._internal.checks import Error
 from pgmjax.audit import exact, goodness
 from pgmjax.data.dataset import Dataset
@@ -139,10 +138,10 @@ def _noise_of_scores(backend: NoiseBackend | None, unit: str) -> list[tuple[np.n
     tape = Tape()
     with tape.recording():
         table = PrivateTable(data, Relation.ADD_REMOVE, Budget(2 * _SCORES, unit), backend)
-        told = [table.measure_scores(score, **{unit: _SCORES}) for _ in range(2)]
+        published = [table.measure_scores(score, **{unit: _SCORES}) for _ in range(2)]
     return [
         (scores.astype(np.int64) - call.exact, call.distribution)
-        for scores, call in zip(told, tape.calls, strict=True)
+        for scores, call in zip(published, tape.calls, strict=True)
     ]
 
 
@@ -179,25 +178,6 @@ def selection_follows_its_distribution(
         )
 
 
-def _or_default(backend: NoiseBackend | None) -> NoiseBackend:
-    return default_backend() if backend is None else backend
-
-
-def _check_channel(
-    distribution: Any, epsilon: Fraction, truths: np.ndarray, answers: np.ndarray, has: str, not_its: str
-) -> None:
-    """Raise `AuditFailure`, with the given prefix, if a channel's loss is too large or it is not followed."""
-    channel = distribution.channel()
-    found = exact.channel_epsilon(channel)
-    if not found <= float(epsilon) * (1 + 1e-12):
-        raise AuditFailure(f"{has} an exact loss of {found:.6g}.")
-    for truth, probabilities in enumerate(channel):
-        counts = np.bincount(answers[truths == truth], minlength=channel.shape[1])
-        fit = goodness.categorical_fit(counts, probabilities)
-        if fit.p_value < ALPHA:
-            raise AuditFailure(f"{not_its} channel: p = {fit.p_value:.2g}.")
-
-
 def conversions_hold() -> None:
     """L0: the (epsilon, delta) converted from a rho holds for the exact discrete Gaussian.
 
@@ -226,30 +206,33 @@ def responses_keep_their_epsilon(backend: NoiseBackend | None = None) -> None:
         AuditFailure: an exact log-ratio is above epsilon, answers follow another channel, or two calls
             give the same answers.
     """
-    source = _or_default(backend)
+    source = backend or default_backend()
     truths = np.repeat(np.arange(_SIZE), _DRAWS // _SIZE)
     data = Dataset.from_columns(_DOMAIN, {"a": truths})
     for encoding in ENCODINGS:
         for epsilon in (Fraction(1, 2), Fraction(2)):
             table = PrivateTable(data, Relation.REPLACE_ONE, Budget(2 * epsilon), source)
-            runs = [_answers(table, encoding, epsilon) for _ in range(2)]
-            distribution = runs[0][0]
+            (channel, answers), (_, again) = (_answers(table, encoding, epsilon) for _ in range(2))
             said = f"Responses of encoding {encoding!r} and epsilon {epsilon}"
-            answers = runs[0][1]
-            _check_channel(
-                distribution, epsilon, truths, answers, f"{said} have", f"{said} do not follow their"
-            )
-            if np.array_equal(answers, runs[1][1]):
+            found = exact.channel_epsilon(channel)
+            if not found <= float(epsilon) * (1 + 1e-12):
+                raise AuditFailure(f"{said} have an exact loss of {found:.6g}.")
+            for truth, probabilities in enumerate(channel):
+                counts = np.bincount(answers[truths == truth], minlength=channel.shape[1])
+                fit = goodness.categorical_fit(counts, probabilities)
+                if fit.p_value < ALPHA:
+                    raise AuditFailure(f"{said} do not follow their channel: p = {fit.p_value:.2g}.")
+            if np.array_equal(answers, again):
                 raise AuditFailure(f"{said} are the same in two calls.")
 
 
-def _answers(table: PrivateTable, encoding: str, epsilon: Fraction) -> tuple[Any, np.ndarray]:
-    """Return the distribution of a call, and its answers as column indices of its channel [records]."""
+def _answers(table: PrivateTable, encoding: str, epsilon: Fraction) -> tuple[np.ndarray, np.ndarray]:
+    """Return the channel of a call, and its answers as column indices of it [records]."""
     responses = table.respond([["a"]], epsilons=[epsilon], encodings=[encoding], show_progress=False)
     answers = np.concatenate([block[0] for block in responses])
     if answers.ndim == 2:
         answers = answers @ (1 << np.arange(_SIZE)[::-1])
-    return responses.planned[0].distribution, answers.astype(np.int64)
+    return responses.planned[0].distribution.channel(), answers.astype(np.int64)
 
 
 def scales_cover_their_budget(backend: NoiseBackend | None = None) -> None:
@@ -258,7 +241,7 @@ def scales_cover_their_budget(backend: NoiseBackend | None = None) -> None:
     Raises:
         AuditFailure: the exact cost of a scale is above the budget that it was made for.
     """
-    source: Any = _or_default(backend)
+    source: Any = backend or default_backend()
     for sensitivity, budget in itertools.product((1, 2, 3), _AWKWARD):
         costs = {
             "laplace": lambda scale, moved: moved / scale,
@@ -281,7 +264,7 @@ def large_draws_are_fresh(backend: NoiseBackend | None = None) -> None:
     Raises:
         AuditFailure: it has; in noise as it ought to be that is less likely than 1e-9.
     """
-    source = _or_default(backend).restart()
+    source = (backend or default_backend()).restart()
     noise = source.draw(DiscreteLaplace(_WIDE), _MANY)
     if noise.shape != (_MANY,):
         raise AuditFailure(f"A draw of {_MANY:,} numbers gave {noise.shape}.")
@@ -335,13 +318,14 @@ def repeated(noise: np.ndarray) -> Repetition:
         >>> copied.p_value < 1e-100, copied.lag, copied.agreement
         (True, 500, 1.0)
     """
+    from scipy.special import bdtr
+
     signs = np.sign(np.asarray(noise)).astype(np.float64)
     if signs.ndim != 1 or signs.size < 2 or not np.all(np.isfinite(signs)):
         raise ValueError(f"noise must be one row of at least two finite numbers, got shape {signs.shape}.")
     pairs, sums = _over_lags(np.abs(signs)), _over_lags(signs)
     agreeing = (pairs + sums) // 2
-    binom = checks.optional("scipy.stats", extra="privacy").binom
-    tails = binom.cdf(np.minimum(agreeing, pairs - agreeing), pairs, 0.5)
+    tails = bdtr(np.minimum(agreeing, pairs - agreeing), pairs, 0.5)
     least = np.flatnonzero(tails == tails.min())  # many where they underflow: take the clearest
     worst = least[np.argmax(sums[least] ** 2 / np.maximum(pairs[least], 1))]
     # two-sided; the lags are not independent of each other, hence the union bound

@@ -33,19 +33,20 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.audit.compare import differences
-from pgmjax.audit.replay import CannotAuditError
+from pgmjax.audit.replay import CannotAuditError, fault_of
 from pgmjax.privacy.tape import Call, NonInterferenceError, Tape
-
-__all__ = ["CASES", "EXCEPTIONS", "ProcessCase", "audit_processes", "replay_process"]
 
 Main: TypeAlias = Callable[[Sequence[str]], int]
 _Record: TypeAlias = tuple[Any, ...]
 
-HELD: dict[str, Any] = {"a": {"labels": ["x", "y", "z"]}, "b": 2, "n": {"bins": [0, 10, 20, 30]}}
-MISSING = {**HELD, "a": {"labels": ["x", "y", "z"], "missing": True}}
-MERGED = {**HELD, "n": {"bins": [0, 20, 30]}}
-STRANGE = {**HELD, "n": {"bins": [0, 15, 30]}}
-OTHER = {**HELD, "income": 2}
+_HELD: dict[str, Any] = {"a": {"labels": ["x", "y", "z"]}, "b": 2, "n": {"bins": [0, 10, 20, 30]}}
+_DOMAINS = {
+    "held": _HELD,
+    "missing": {**_HELD, "a": {"labels": ["x", "y", "z"], "missing": True}},
+    "merged": {**_HELD, "n": {"bins": [0, 20, 30]}},
+    "strange": {**_HELD, "n": {"bins": [0, 15, 30]}},
+    "other": {**_HELD, "income": 2},
+}
 
 _COLUMNS = ("a", "b", "n", "income")
 _ROWS: tuple[_Record, ...] = (
@@ -82,7 +83,6 @@ _LEDGER = {  # what is compared of each table of the ledger
     "answer": "id, charge, step, request_hash, payload",
     "chain": "seq, kind, row",
 }
-_DOMAINS = {"held": HELD, "missing": MISSING, "merged": MERGED, "strange": STRANGE, "other": OTHER}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -285,17 +285,6 @@ def audit_processes(main: Main, cases: Iterable[ProcessCase] = CASES) -> dict[st
             continue
         found[case.name] = fault_of(functools.partial(replay_process, main, case))
     return found
-
-
-def fault_of(check: Callable[[], Any]) -> str | None:
-    """Return the finding of a check, None if there is none; an error is a finding too."""
-    try:
-        check()
-    except (AssertionError, CannotAuditError) as fault:
-        return str(fault)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None
 
 
 def replay_process(main: Main, case: ProcessCase) -> Tape:

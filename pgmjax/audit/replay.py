@@ -23,20 +23,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pgmjax._internal.checks import Error
-from pgmjax.audit.claims import check_claims, cost
+from pgmjax.audit.claims import check_claims
 from pgmjax.audit.compare import differences
 from pgmjax.privacy.tape import NonInterferenceError, Tape
-
-__all__ = [
-    "CannotAuditError",
-    "Replayed",
-    "ReplayedPair",
-    "check_outcome",
-    "check_pair",
-    "check_pairs",
-    "cost",
-    "differences",
-]
 
 _Table = TypeVar("_Table")
 _FROZEN = "With frozen noise "
@@ -49,6 +38,21 @@ _NO_CALLS = (
 
 class CannotAuditError(Error, ValueError):
     """A mechanism cannot be audited: it fails on every table, or its noise cannot be observed."""
+
+
+def in_words(error: BaseException) -> str:
+    """Return what an audit says of an error: a finding as it is, any other with its class."""
+    finding = isinstance(error, AssertionError | CannotAuditError)
+    return str(error) if finding else f"{type(error).__name__}: {error}"
+
+
+def fault_of(check: Callable[[], Any]) -> str | None:
+    """Return the finding of a check, None if there is none; an error is a finding too."""
+    try:
+        check()
+    except Exception as error:  # the other checks still have their say
+        return in_words(error)
+    return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,21 +120,21 @@ def _compared(
     kind = type(raised).__name__
     if replayed is None:
         return tape, f"It raises {kind} on one of two neighbours. On the other: {stopped}", None
-    if _told(recorded.error) == _told(replayed.error):
+    if _shown(recorded.error) == _shown(replayed.error):
         return tape, stopped or _changes(recorded, replayed, True), raised
-    told = f"It raises {kind} on one of two neighbours only: whether it fails depends on the table."
+    fault = f"It raises {kind} on one of two neighbours only: whether it fails depends on the table."
     if recorded.error is not None and replayed.error is not None:
-        told = "It raises an error on both neighbours, but not the same: errors show private numbers."
-    return tape, told, None
+        fault = "It raises an error on both neighbours, but not the same: errors show private numbers."
+    return tape, fault, None
 
 
-def _told(error: BaseException | None) -> list[tuple[Any, ...]]:
+def _shown(error: BaseException | None) -> list[tuple[Any, ...]]:
     """Everything that a traceback shows of an error: type and words, with those of what it came from."""
-    told: list[tuple[Any, ...]] = []
-    while error is not None and len(told) < _LONGEST_CHAIN:
-        told.append((type(error), str(error), tuple(getattr(error, "__notes__", ()))))
+    shown: list[tuple[Any, ...]] = []
+    while error is not None and len(shown) < _LONGEST_CHAIN:
+        shown.append((type(error), str(error), tuple(getattr(error, "__notes__", ()))))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return told
+    return shown
 
 
 def _changes(recorded: _Run, replayed: _Run | None, calls: bool) -> str | None:

@@ -9,11 +9,10 @@ from typing import Any
 from pgmjax._internal import checks
 from pgmjax.audit import primitives
 from pgmjax.audit.mechanism import UNIT, AuditCase, replay_case
-from pgmjax.audit.replay import CannotAuditError
-from pgmjax.audit.smoke import NoMeasurementsError, bound_case, fits_in_every_run
+from pgmjax.audit.replay import fault_of, in_words
+from pgmjax.audit.smoke import NoMeasurementsError, bound_case
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.tape import NonInterferenceError
 
 _COLUMNS = ("mechanism", "relation", "claimed", "L1 pairs", "of units", "calls", "L3 lower bound", "verdict")
 _OF_UNITS = 4  # one pair of tables that differ in a whole unit for so many that differ in a record
@@ -108,39 +107,38 @@ def audit_mechanism(
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
     made = 0 if trials is None else checks.integer("trials", trials, low=0)
     number = checks.integer("pairs", pairs, low=1)
-    tables = _Counted(_pairs(case, number))
+    tables, of_units = _pairs(case, number), list[bool]()
     calls, bound, fault, note = 0, None, None, None
     try:
-        calls = replay_case(case, tables).calls
+        calls = replay_case(case, _counted(tables, of_units)).calls
         if hasattr(mechanism, "neighbours"):
             made, note = 0, "L3 is not possible: its tables are no Dataset."
-        elif trials is None and fits_in_every_run(case):
-            note = _NOT_BY_DEFAULT
         elif trials != 0:
-            found = bound_case(case, trials, alpha=alpha, show_progress=show_progress)
-            bound, made = found.value, found.draws
-            note = None if bound else _POWERLESS
-            if bound > float(case.epsilon):
-                fault = f"The black-box lower bound {bound:.3g} is above the epsilon that is claimed."
+            found = bound_case(case, trials, 0, alpha=alpha, show_progress=show_progress)
+            if found is None:
+                note = _NOT_BY_DEFAULT
+            else:
+                bound, made = found.value, found.draws
+                note = None if bound else _POWERLESS
+                if found.exceeds(float(case.epsilon)):
+                    fault = f"The black-box lower bound {bound:.3g} is above the epsilon that is claimed."
     except NoMeasurementsError as error:
         note = f"L3 is not possible: {error}"
-    except (NonInterferenceError, CannotAuditError) as error:
-        fault = str(error)
     except Exception as error:  # one mechanism's failure must not cost the others' lines
-        fault = f"{type(error).__name__}: {error}"
+        fault = in_words(error)
     return MechanismAudit(
         mechanism=mechanism.name,
         relation=case.relation.value,
         epsilon=as_text(case.epsilon),
         delta=as_text(case.delta),
-        pairs=tables.done - tables.of_units,
+        pairs=len(of_units) - sum(of_units),
         calls=calls,
         bound=bound,
         trials=made,
         alpha=alpha,
         fault=fault,
         note=note,
-        unit_pairs=tables.of_units,
+        unit_pairs=sum(of_units),
     )
 
 
@@ -151,18 +149,11 @@ def _pairs(case: AuditCase, number: int) -> Iterator[Any]:
         yield from case.tables(-(-number // _OF_UNITS), unit=UNIT)
 
 
-class _Counted:
-    """Pairs of tables; a pair is counted when the next one is requested."""
-
-    def __init__(self, pairs: Iterable[Any]):
-        self._pairs = pairs
-        self.done = self.of_units = 0
-
-    def __iter__(self) -> Iterator[Any]:
-        for pair in self._pairs:
-            yield pair
-            self.done += 1
-            self.of_units += getattr(pair[0], "unit", None) is not None
+def _counted(pairs: Iterable[Any], of_units: list[bool]) -> Iterator[Any]:
+    """Yield pairs of tables; when the next one is requested, note of the last whether it has a unit."""
+    for pair in pairs:
+        yield pair
+        of_units.append(getattr(pair[0], "unit", None) is not None)
 
 
 def audit_primitives() -> dict[str, str | None]:
@@ -183,17 +174,7 @@ def audit_primitives() -> dict[str, str | None]:
         "scales cover their budget (L0)": primitives.scales_cover_their_budget,
         "large draws are fresh": primitives.large_draws_are_fresh,
     }
-    return {name: _fault(check) for name, check in primitive_checks.items()}
-
-
-def _fault(check: Callable[[], None]) -> str | None:
-    try:
-        check()
-    except AssertionError as error:
-        return str(error)
-    except Exception as error:  # the other checks still have their say
-        return f"{type(error).__name__}: {error}"
-    return None
+    return {name: fault_of(check) for name, check in primitive_checks.items()}
 
 
 def as_table(audits: Sequence[MechanismAudit]) -> str:

@@ -8,6 +8,7 @@ of a sound mechanism it comes near the claim and never passes it.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import time
@@ -19,7 +20,7 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax.audit.claims import loss
-from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase, made_up
+from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase, made_up_pair
 from pgmjax.audit.replay import check_outcome
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -166,9 +167,6 @@ class _Pair:
     place: int
     other: np.ndarray | None
 
-    def copied(self) -> _Pair:
-        return _Pair(self.columns.copy(), self.place, None if self.other is None else self.other.copy())
-
 
 class _Climb:
     """A walk through pairs of tables that keeps to those which lose no less."""
@@ -192,12 +190,12 @@ class _Climb:
         here, least, waited = self._start(), -1.0, 0
         pair = here
         while waited < _PATIENCE:
-            told: list[float] = []
+            reported: list[float] = []
             first, second = self._tables(pair)
             if self._generator.integers(2):
                 first, second = second, first
-            yield first, second, told.append
-            lost = told[0] if told else -1.0
+            yield first, second, reported.append
+            lost = reported[0] if reported else -1.0
             waited = 0 if lost > least else waited + 1
             if lost >= least:
                 here, least = pair, lost
@@ -214,7 +212,7 @@ class _Climb:
 
     def _changed(self, pair: _Pair) -> _Pair:
         """Return a pair that is one step away; every other step is in the record that differs."""
-        made, rows = pair.copied(), pair.columns.shape[1]
+        made, rows = copy.deepcopy(pair), pair.columns.shape[1]
         step = int(self._generator.integers(6))
         if step == 0 and rows < _MOST_ROWS:
             made.columns = np.column_stack([made.columns, self._record()])
@@ -238,22 +236,14 @@ class _Climb:
         record[attribute] = min(max(near, 0), most) if self._generator.integers(2) else far
 
     def _tables(self, pair: _Pair) -> tuple[Dataset, Dataset]:
-        columns, values = pair.columns, slice(None) if self._unit is None else slice(-1)
+        columns, other = pair.columns, pair.other
         mine = np.arange(columns.shape[1]) == pair.place
         if self._unit is not None:
             mine = columns[-1] == columns[-1, pair.place]
-            if pair.other is None and mine.all():  # a table has at least one record
+            if other is None and mine.all():  # a table has at least one record
                 columns = np.column_stack([columns, columns[:, 0]])
                 columns[-1, -1] += 1
                 mine = np.append(mine, False)
-        if pair.other is None:
-            second = columns[:, ~mine]
-        else:
-            second = columns.copy()
-            second[values, mine] = pair.other[values, None]
-        return self._dataset(columns), self._dataset(second)
-
-    def _dataset(self, columns: np.ndarray) -> Dataset:
-        if self._unit is None:
-            return made_up(self._domain, columns, self._max_weight)
-        return made_up(self._domain, columns[:-1], self._max_weight, self._unit, columns[-1])
+        names, values = columns[-1], slice(None) if self._unit is None else slice(-1)
+        changed = None if other is None else other[values]
+        return made_up_pair(self._domain, columns[values], mine, changed, self._max_weight, self._unit, names)

@@ -96,13 +96,28 @@ def lower_bound(
         ValueError: a number is invalid.
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
-    return bound_case(case, trials, alpha=alpha, show_progress=show_progress)
+    found = bound_case(case, trials, alpha=alpha, show_progress=show_progress)
+    assert found is not None
+    return found
 
 
 def bound_case(
-    case: AuditCase, trials: int | None = None, *, alpha: float = 1e-6, show_progress: bool | None = None
-) -> LowerBound:
-    """Bound the epsilon of a case from below; see `lower_bound`."""
+    case: AuditCase,
+    trials: int | None = None,
+    fitted_runs: int = FITTED_RUNS,
+    *,
+    alpha: float = 1e-6,
+    show_progress: bool | None = None,
+) -> LowerBound | None:
+    """Bound the epsilon of a case from below; see `lower_bound`.
+
+    Args:
+        case: the mechanism and its claim.
+        trials: runs on each of the two tables. Default: 2,000, or `fitted_runs` if each run fits a model.
+        fitted_runs: 0 for none then, and no bound.
+        alpha: the probability that the bound is above the true epsilon.
+        show_progress: None shows a bar in terminals only, False never.
+    """
     if trials is not None:
         trials = checks.integer("trials", trials, low=2)
     columns = _columns(case.relation)
@@ -110,7 +125,9 @@ def bound_case(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="the noisy answers put the total")
         measurements, fits = _way_of_running(case, tables[0])
-        trials = trials or (FITTED_RUNS if fits else RUNS)
+        trials = trials or (fitted_runs if fits else RUNS)
+        if not trials:
+            return None
         leans = np.empty((2, trials))
         with Progress("black-box runs", 2 * trials, show_progress) as progress:
             for trial in range(trials):
@@ -120,13 +137,6 @@ def bound_case(
                     leans[side, trial] = round(lean, _DIGITS)  # equal leans are equal on every processor
                     progress.advance()
     return epsilon_lower_bound(leans[0], leans[1], alpha=alpha, delta=float(case.delta))
-
-
-def fits_in_every_run(case: AuditCase) -> bool:
-    """Return whether a case's measurements depend on intermediate fits, so that every run must fit."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="the noisy answers put the total")
-        return _way_of_running(case, Dataset.from_columns(DOMAIN, _columns(case.relation)[0]))[1]
 
 
 def _columns(relation: Relation) -> tuple[Columns, Columns]:

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,26 +20,22 @@ from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.candidates import check_cells
-from pgmjax.mechanisms.run import Request, Run, carry_measurements
+from pgmjax.mechanisms.run import Request, Run, carry_measurements, numbered
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.queries import Query
 
 KEPT_NOISE = {"epsilon": 0.5, "rho": 0.35}
 """The share of a measured marginal's expected noise that is taken to remain in a regularised fit, for Laplace
 and for Gaussian noise. Chosen on Adult, Titanic and Stroke of McKenna et al. 2019 (bench/paper004)."""
-LIGHTER = 0.4
+CHOSEN_SHARE = 0.4
 """Share of the automatic weight of regularisation in the fit of a tree or network of chosen marginals. They
 are the most dependent ones, and what a pull towards independence takes from each adds up between attributes
 that are far apart (bench/paper004)."""
 
 
-@dataclasses.dataclass(frozen=True)
-class RoundPlan:
-    """The queries of a round, measured before the next update of the estimate, each at its own cost."""
-
-    queries: Sequence[Query]
-    costs: Sequence[Fraction]
-    last: bool = False
+RoundPlan: TypeAlias = tuple[Sequence[Query], Sequence[Fraction], bool]
+"""The queries measured before the next update of the estimate, each at its own cost, and whether they are the
+last ones."""
 
 
 class SelectMeasureFit:
@@ -75,10 +71,10 @@ class SelectMeasureFit:
         Raises:
             FitError: an update failed. The error carries the answers so far, whose cost is spent.
         """
-        for step in rounds:
-            self.measured += self.run.measure(step.queries, step.costs)
+        for queries, costs, last in rounds:
+            self.measured += self.run.measure(queries, costs)
             with carry_measurements(self.answers):
-                self.estimate.update(self.measured, self._total(), step.last)
+                self.estimate.update(self.measured, self._total(), last)
         return self.estimate.fit
 
     def estimates(self, queries: Sequence[Query]) -> list[np.ndarray]:
@@ -132,6 +128,13 @@ class Estimate(abc.ABC):
         return [np.asarray(query.apply(tables[query.clique]), np.float64).reshape(-1) for query in queries]
 
 
+def l2_loss(answers: Iterable[np.ndarray], measurements: Iterable[LinearMeasurement]) -> float:
+    """Return the loss "l2" of an estimate's answers to what was measured [rows of each] (counts)."""
+    pairs = zip(answers, measurements, strict=True)
+    missed = (((answer - each.flat_values()) / each.row_stddevs()) ** 2 for answer, each in pairs)
+    return 0.5 * sum(float(np.sum(squares)) for squares in missed)
+
+
 class Engine(Estimate):
     """The engine: each update is a fit to all measurements, started from the previous one.
 
@@ -150,11 +153,6 @@ class Engine(Estimate):
         self._last = estimator if last is None else last
         self._start: GraphicalModel | None = None
         self.cliques: tuple[Clique, ...] = ()
-
-    @property
-    def model(self) -> GraphicalModel:
-        """The model of the last fit."""
-        return self.fit.model
 
     def cells(self, cliques: Sequence[Clique]) -> list[int]:
         """Return the cells of a junction tree of the model with each clique."""
@@ -212,9 +210,9 @@ def averaged(
         stddevs = precisions.sum(axis=0) ** -0.5
         stddev = float(stddevs[0]) if all(part.stddev.ndim == 0 for part in same) else stddevs
         result.append(LinearMeasurement(query.clique, mean, stddev, query, same[0].noise))
-    place = {name: i for i, name in enumerate(domain.attributes)}
-    result.sort(key=lambda each: (len(each.clique), [place[name] for name in each.clique]))
-    return result, apart
+    places = numbered(domain, [each.clique for each in result])
+    order = sorted(range(len(result)), key=lambda i: (len(places[i]), places[i]))
+    return [result[i] for i in order], apart
 
 
 def between_rounds(estimator: Estimator, steps: int | None) -> Estimator:
@@ -231,7 +229,7 @@ def between_rounds(estimator: Estimator, steps: int | None) -> Estimator:
 
 
 def fit_of_chosen(run: Run, measured: Sequence[LinearMeasurement]) -> Fit:
-    """Fit a tree or network of chosen marginals, pulled `LIGHTER` times as much towards independence.
+    """Fit a tree or network of chosen marginals, pulled `CHOSEN_SHARE` times as much towards independence.
 
     Args:
         run: the run. An estimator that does not leave the weight of regularisation open is used as it is.
@@ -244,7 +242,7 @@ def fit_of_chosen(run: Run, measured: Sequence[LinearMeasurement]) -> Fit:
     if estimator.regularisation == "auto" and is_known_for(estimator.loss):
         with carry_measurements(measured):
             records = estimate_total(domain, measured)[0] if run.total is None else run.total
-            weight = LIGHTER * weight_of("auto", domain, measured, records)
+            weight = CHOSEN_SHARE * weight_of("auto", domain, measured, records)
         estimator = dataclasses.replace(estimator, regularisation=weight)
     return run.fit(measured, estimator=estimator)
 
@@ -258,10 +256,13 @@ def kept_noise(request: Request, given: float | None) -> float:
     return KEPT_NOISE[request.budget.unit] if pulled else 1.0
 
 
-def check_settings(mechanism: Any) -> None:
-    """Check the settings that AIM and batch AIM share; rounds, kept_noise and steps may be None."""
-    kept_noise = mechanism.kept_noise
-    checks.set_integers(mechanism, "max_cells", low=1)
-    checks.set_integers(mechanism, "rounds", "steps", low=1, optional=True)
-    if kept_noise is not None and checks.number("kept_noise", kept_noise, above=0) > 1:
-        raise ValueError(f"kept_noise must be a share in (0, 1], got {kept_noise:g}.")
+def part_of_noise(name: str, value: Any) -> float:
+    """Return the given share of a measurement's noise.
+
+    Raises:
+        TypeError: no number.
+        ValueError: not in (0, 1].
+    """
+    if checks.number(name, value, above=0) > 1:
+        raise ValueError(f"{name} must be a share in (0, 1], got {value:g}.")
+    return float(value)

@@ -11,9 +11,10 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
+from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, kept_noise, part_of_noise
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import affordable, distances, grid_for, weighted_candidates
+from pgmjax.mechanisms.parameters import budget_share, declared, whole
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.budget import Budget
 from pgmjax.queries import Query, marginal
@@ -53,11 +54,11 @@ class AIM(Mechanism):
         Differentially Private Synthetic Data", Algorithm 2 (delta > 0).
     """
 
-    rounds: int | None = None
-    share: Any = "0.9"
-    max_cells: int = 10_000_000
-    kept_noise: float | None = None
-    steps: int | None = None
+    rounds: int | None = whole(None, low=1)
+    share: Any = budget_share("0.9")
+    max_cells: int = whole(10_000_000, low=1)
+    kept_noise: float | None = declared(None, part_of_noise)
+    steps: int | None = whole(None, low=1)
 
     name: ClassVar[str] = "aim"
     summary: ClassVar[str] = (
@@ -70,11 +71,6 @@ class AIM(Mechanism):
         "steps": (5, 1),
     }
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set_shares("share")
-        check_settings(self)
-
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""
         budget = request.budget
@@ -86,7 +82,7 @@ class AIM(Mechanism):
         self._grid(request, candidates, first.choose)
         return candidates
 
-    def work(self, request: Request, plan: dict[Clique, int]) -> Work:
+    def _work(self, request: Request, plan: dict[Clique, int]) -> Work:
         """Return the work of the rounds, of which three an attribute are expected if no number is given."""
         rounds = 3 * len(request.domain) if self.rounds is None else self.rounds
         return Work.of_choice(request.domain, list(plan), self.max_cells, rounds, measured=rounds)
@@ -107,7 +103,7 @@ class AIM(Mechanism):
         # Initialise (Algorithm 3): measure all one-way marginals.
         attributes = [queries[clique] for clique in candidates if len(clique) == 1]
         now = Round.first(budget, self.rounds, len(attributes), self.share)
-        yield RoundPlan(attributes, [now.measure] * len(attributes))
+        yield attributes, [now.measure] * len(attributes), False
         now = now.next(budget.remaining)
         while True:
             # Candidates: those that keep the model as small as the budget is spent.
@@ -120,13 +116,13 @@ class AIM(Mechanism):
             clique = self._choose(run, before, queries, now)
 
             # Measure, and estimate from all measurements.
-            yield RoundPlan([queries[clique]], [budget.remaining if now.last else now.measure], now.last)
+            yield [queries[clique]], [budget.remaining if now.last else now.measure], now.last
             if now.last:
                 return
 
             # Anneal (Algorithm 4): halve the noise if the estimate moved by no more than it.
             kept = kept_noise(request, self.kept_noise)
-            quiet = is_noise(before[clique], estimate.model.marginal(clique), loop.measured[-1], kept)
+            quiet = is_noise(before[clique], estimate.fit.model.marginal(clique), loop.measured[-1], kept)
             now = now.next(budget.remaining, anneal=quiet)
 
     def _choose(

@@ -10,17 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
-from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.batch_aim import BatchAIM
+from pgmjax.mechanisms.candidates import fits_memory
 from pgmjax.mechanisms.mst import MST
-from pgmjax.mechanisms.run import Request, Run, Work, distribution_for
+from pgmjax.mechanisms.parameters import budget_share, whole
+from pgmjax.mechanisms.run import Request, Run, Work, distribution_for, tree_cells
 from pgmjax.privacy.exact import split
 from pgmjax.privacy.measuring import PlannedMeasurement
 from pgmjax.queries import marginal
@@ -28,7 +27,7 @@ from pgmjax.release.release import Release
 
 MOST_PURE_SCORES = 100
 """Most marginals whose scores are measured without a delta: the noise of all grows with their number."""
-LOUD = 1.5
+LARGEST_NOISE = 1.5
 """Largest noise of a marginal, on average over those that are measured: the standard deviation of a count
 times the number of counts, over the number of records (bench/recipe.py --fitting, three tables)."""
 
@@ -82,18 +81,13 @@ class Auto(Mechanism):
         Fraction(1, 50)
     """
 
-    max_cells: int = 10_000_000
-    count_share: Any = "1/50"
+    max_cells: int = whole(10_000_000, low=1)
+    count_share: Any = budget_share("1/50")
 
     name: ClassVar[str] = "auto"
     summary: ClassVar[str] = "measure all marginals where noise and memory allow it, else choose among them"
     chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"max_cells": (10_000_000, 20)}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.set_integers(self, "max_cells", low=1)
-        self._set_shares("count_share")
 
     def plan(self, request: Request) -> AutoPlan:
         """Return the marginals, smallest first, and who chooses among them if that is necessary."""
@@ -135,14 +129,14 @@ class Auto(Mechanism):
         measured = run.measure(asked, split(rest.cap, weights))
         return run.release([*counted, *measured])
 
-    def work(self, request: Request, plan: AutoPlan) -> Work:
+    def _work(self, request: Request, plan: AutoPlan) -> Work:
         """Return what is done if noise drowns no marginal."""
         if plan.choosing is None:
             return Work.of_queries(request.domain, [entry.query for entry in request.workload.entries])
         mechanism, inner = plan.choosing
-        return mechanism.work(request, inner)
+        return mechanism._work(request, inner)
 
-    def likely(self, request: Request, plan: AutoPlan) -> list[PlannedMeasurement]:
+    def _likely(self, request: Request, plan: AutoPlan) -> list[PlannedMeasurement]:
         """Return all marginals, unless a model of them is too large; noise may still drown some."""
         if plan.choosing is not None:
             return []
@@ -162,17 +156,12 @@ class Auto(Mechanism):
     def _fits(self, request: Request) -> bool:
         """Return whether a model of all marginals is within the limit and the memory."""
         domain, cliques = request.domain, request.workload.cliques
-        place = {name: i for i, name in enumerate(domain.attributes)}
-        numbered = [tuple(place[name] for name in clique) for clique in cliques]
-        if max(map(domain.size, cliques)) > self.max_cells:
-            return False
-        if total_cells(domain.shape, numbered) > self.max_cells:
-            return False
-        try:
-            request.estimator.plan(domain, cliques)
-        except ModelTooLargeError:
-            return False
-        return True
+        # the largest clique alone is looked at first: a tree of huge cliques takes long
+        return (
+            max(map(domain.size, cliques)) <= self.max_cells
+            and tree_cells(domain, cliques) <= self.max_cells
+            and fits_memory(domain, cliques, request.estimator)
+        )
 
     def _choosing(self, marginals: int) -> Mechanism:
         given: dict[str, Any] = {
@@ -208,7 +197,7 @@ class Auto(Mechanism):
         while kept:
             cost = budget / (kept + alone[kept - 1])
             noise = float(distribution_for(sensitivity, request.budget.unit, cost).stddev)
-            if cells[kept - 1] / kept * noise <= LOUD * records:
+            if cells[kept - 1] / kept * noise <= LARGEST_NOISE * records:
                 break
             kept -= 1
         return plan.cliques[:kept]

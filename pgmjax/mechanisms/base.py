@@ -53,9 +53,7 @@ class Mechanism(PrivacyParameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.estimator, Estimator | None):
-            what = "a class" if isinstance(self.estimator, type) else type(self.estimator).__name__
-            raise TypeError(f"estimator must be an Estimator such as Estimator(), got {what}.")
+        checks.kind(self.estimator, Estimator | None, "estimator must be an Estimator such as Estimator()")
 
     summary: ClassVar[str]
     """One line for lists of mechanisms."""
@@ -118,7 +116,7 @@ class Mechanism(PrivacyParameters):
             share = discover if discover is None or isinstance(discover, Discovery) else Discovery(discover)
             return self.execute(self._start(data, workload, keeping, show_progress, share, counting))
 
-    def asked(self, domain: Domain, every: KWay) -> Workload:
+    def _all_kway(self, domain: Domain, every: KWay) -> Workload:
         """Return what all marginals of k attributes are over a domain, within the limit of cells.
 
         A mechanism that chooses among them gets each whose own table is within the limit. Others measure all,
@@ -152,11 +150,11 @@ class Mechanism(PrivacyParameters):
     def execute(self, run: Run) -> Release:
         """Spend the budget and return the release."""
 
-    def work(self, request: Request, plan: Any) -> Work:
+    def _work(self, request: Request, plan: Any) -> Work:
         """Return what a run does, as far as it is known beforehand. Default: it measures the workload."""
         return Work.of_queries(request.domain, [entry.query for entry in request.workload.entries])
 
-    def likely(self, request: Request, plan: Any) -> list[PlannedMeasurement]:
+    def _likely(self, request: Request, plan: Any) -> list[PlannedMeasurement]:
         """Return what a run measures unless what it finds on the way forbids it; [] if that is open."""
         return []
 
@@ -169,7 +167,7 @@ class Mechanism(PrivacyParameters):
         given = {name: getattr(self, name) for name in options(type(self))}
         return {name: as_text(v) if isinstance(v, Fraction) else v for name, v in given.items()}
 
-    def request(
+    def _request(
         self,
         domain: Domain,
         workload: Workload,
@@ -215,16 +213,15 @@ class Mechanism(PrivacyParameters):
             how = "a Dataset has its domain: leave discover out" if isinstance(data, Dataset) else made
             raise ValueError(f"discover goes with an OpenTable; {how}.")
         self._check_table(data)
-        if isinstance(workload, KWay):
-            workload = self.asked(data.domain, workload)
-        workload = workload_over(workload, data.domain)
+        workload = self._over(workload, data.domain)
         data = keeping.unit_of(data)
         estimator = self._fitted_by(show_progress)
         max_weight = data.max_weight if data.weighted else None
         budget = self.budget()
         kept, rest = self._parts(budget, counting)
-        given: dict[str, Any] = {"unit": data.unit, "max_weight": max_weight, "budget": rest}
-        request = self.request(data.domain, workload, estimator=estimator, **given)
+        request = self._request(
+            data.domain, workload, unit=data.unit, max_weight=max_weight, budget=rest, estimator=estimator
+        )
         plan = self.plan(request)
         settings = {"mechanism": self.name, **self.describe(plan)}
         settings |= {} if counting is None else {"count_left_out": counting.to_dict()}
@@ -278,12 +275,9 @@ class Mechanism(PrivacyParameters):
         domain = found.domain
         _LOG.info("%s: found the domain of %d columns", self.name, len(domain))
         try:
-            over = self.asked(domain, workload) if isinstance(workload, KWay) else workload
-            estimator = self._fitted_by(show_progress)
-            began = self._began(estimator, keeping)
-            over, unit = workload_over(over, domain), search.table.unit
-            left = rest.budget.part(rest.budget.remaining - kept)
-            request = self.request(domain, over, unit=unit, budget=left, estimator=began)
+            over, estimator = self._over(workload, domain), self._fitted_by(show_progress)
+            began, left = self._began(estimator, keeping), rest.budget.part(rest.budget.remaining - kept)
+            request = self._request(domain, over, unit=search.table.unit, budget=left, estimator=began)
             plan = self.plan(request)
         except ValueError as error:
             raise ValueError(
@@ -291,8 +285,8 @@ class Mechanism(PrivacyParameters):
                 f"Its columns are {', '.join(domain)}."
             ) from error
         left_out = () if counting is None else count_left_out(rest, counting, kept)
-        within, folder = rest.within(left), keeping.folder
-        return Run(self, request, plan, within, show_progress, folder, found, estimator, left_out)
+        within = rest.within(left)
+        return Run(self, request, plan, within, show_progress, keeping.folder, found, estimator, left_out)
 
     def _kept_beside(self, search: DiscoveryRun, counting: CountLeftOut | None, whole: Budget) -> Fraction:
         """Return what of a budget that discovery divides is kept for counting what is left out.
@@ -311,6 +305,11 @@ class Mechanism(PrivacyParameters):
                 "leave nothing of it to measure with: make them smaller. Nothing was spent."
             )
         return kept
+
+    def _over(self, workload: Workload | KWay, domain: Domain) -> Workload:
+        """Return a workload over the domain of a table; raises as `workload_over` does."""
+        every = self._all_kway(domain, workload) if isinstance(workload, KWay) else workload
+        return workload_over(every, domain)
 
     def _began(self, estimator: Estimator, keeping: Keeping) -> Estimator:
         """Return the estimator that a run in a folder began with, which decides what it measures."""

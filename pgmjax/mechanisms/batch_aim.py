@@ -6,16 +6,17 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.inference.plan.structure import MOST_CELLS
-from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, check_settings, kept_noise
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.mechanisms.adaptive import Engine, RoundPlan, SelectMeasureFit, kept_noise, part_of_noise
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import Room, affordable, grid_for_scores, on_grid, weighted_candidates
+from pgmjax.mechanisms.parameters import budget_share, declared, whole
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.exact import split
@@ -28,12 +29,8 @@ _PARTS = 10**4
 """Costs of a round's measurements are in whole multiples of about a ten-thousandth of it."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Scored:
-    """The scores that a round published, and the model that they compare with the table."""
-
-    model: GraphicalModel
-    distances: Sequence[NoisyDistance]
+_Scored: TypeAlias = tuple[GraphicalModel, list[NoisyDistance]]
+"""The model of a round, and the scores that it published, which compare the model with the table."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,12 +81,12 @@ class BatchAIM(Mechanism):
         Fraction(9, 10)
     """
 
-    rounds: int = 2
-    start: Any = "0.2"
-    share: Any = "0.9"
-    max_cells: int = 10_000_000
-    kept_noise: float | None = None
-    steps: int | None = None
+    rounds: int = whole(2, low=1)
+    start: Any = budget_share("0.2")
+    share: Any = budget_share("0.9")
+    max_cells: int = whole(10_000_000, low=1)
+    kept_noise: float | None = declared(None, part_of_noise)
+    steps: int | None = whole(None, low=1)
 
     name: ClassVar[str] = "batch-aim"
     summary: ClassVar[str] = (
@@ -102,12 +99,6 @@ class BatchAIM(Mechanism):
         "kept_noise": (None, 1.0),
         "steps": (5, 1),
     }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set_shares("start", "share")
-        checks.set_integers(self, "rounds")
-        check_settings(self)
 
     def plan(self, request: Request) -> dict[Clique, int]:
         """Return all candidate cliques with their weights."""
@@ -124,7 +115,7 @@ class BatchAIM(Mechanism):
             request.noise(candidates, each)
         return candidates
 
-    def work(self, request: Request, plan: dict[Clique, int]) -> Work:
+    def _work(self, request: Request, plan: dict[Clique, int]) -> Work:
         """Return the work of all rounds."""
         return Work.of_choice(request.domain, list(plan), self.max_cells, self.rounds)
 
@@ -133,15 +124,7 @@ class BatchAIM(Mechanism):
         estimate = Engine(run.request.domain, run.request.estimator, self.steps, run.estimator)
         loop, published = SelectMeasureFit(run, estimate), list[_Scored]()
         fit = loop.follow(self._rounds(loop, estimate, published))
-        counted = [set(each.clique) for each in loop.answers]
-        last = {each.clique: (scored, each) for scored in published for each in scored.distances}
-        found: list[NoisyDistance] = []
-        for scored in published:
-            ours = [each for of, each in last.values() if of is scored]
-            ours = [each for each in ours if not any(held.issuperset(each.clique) for held in counted)]
-            moved = distances_between(fit.model, scored.model, [each.clique for each in ours])
-            found += [dataclasses.replace(each, changed=more) for each, more in zip(ours, moved, strict=True)]
-        return run.release(loop.answers, fit, distances=tuple(found))
+        return run.release(loop.answers, fit, distances=_last_distances(fit.model, published, loop.answers))
 
     def _rounds(
         self, loop: SelectMeasureFit, estimate: Engine, published: list[_Scored]
@@ -153,18 +136,18 @@ class BatchAIM(Mechanism):
         # Initialise: measure all one-way marginals.
         start = budget.cap * (self.start if wide else 1)
         costs = split(start, [1] * len(attributes))
-        yield RoundPlan(list(map(marginal, attributes)), costs, last=not wide)
+        yield list(map(marginal, attributes)), costs, not wide
         for number, cost in enumerate(budget.split([1] * self.rounds) if wide else (), start=1):
             # Select: publish a noisy score of every candidate, and take those that are worth their noise.
-            model, before = estimate.model, budget.spent
+            model, before = estimate.fit.model, budget.spent
             limit = self.max_cells * number // self.rounds
             held = [measurement.clique for measurement in loop.measured]
             shares, scores = self._shares(run, model, held, limit, cost)
-            published.append(_Scored(model, [dataclasses.replace(each, round=number) for each in scores]))
+            published.append((model, [dataclasses.replace(each, round=number) for each in scores]))
 
             # Measure them together, and estimate from all measurements.
             costs = split(cost - (budget.spent - before), list(shares.values()))
-            yield RoundPlan(list(map(marginal, shares)), costs, last=number == self.rounds)
+            yield list(map(marginal, shares)), costs, number == self.rounds
 
     def _shares(
         self, run: Run, model: GraphicalModel, held: Sequence[Clique], limit: int, cost: Fraction
@@ -191,8 +174,11 @@ class BatchAIM(Mechanism):
             return dict.fromkeys(attributes, 1), []
         distances = self._distances(run, model, wide, cost * (1 - self.share))
         errors = np.array([each.value for each in distances])
-        worth = errors * np.array([run.plan[clique] for clique in wide])
-        parts, power = _parts(request, run.plan, wide), 1 / _exponent(request)
+        weights = [run.plan[clique] for clique in wide]
+        worth, exponent = errors * np.array(weights), 1 / 2 if request.budget.unit == "epsilon" else 2 / 3
+        sizes = map(request.domain.size, wide)
+        cells = [float(min(w * size, MOST_CELLS)) for w, size in zip(weights, sizes, strict=True)]
+        parts, power = np.array(cells) ** exponent, 1 / exponent
         noise = self._noise(request, wide, cost * self.share)
         chosen: dict[Clique, float] = {}
         room = Room(request.domain, held, limit)
@@ -240,12 +226,19 @@ def _by_width(candidates: Mapping[Clique, int]) -> tuple[list[Clique], list[Cliq
     return [c for c in candidates if len(c) == 1], [c for c in candidates if len(c) > 1]
 
 
-def _exponent(request: Request) -> float:
-    """Return the exponent of a marginal's weighted cells in its share: see `BatchAIM._shares`."""
-    return 1 / 2 if request.budget.unit == "epsilon" else 2 / 3
-
-
-def _parts(request: Request, candidates: Mapping[Clique, int], wide: Sequence[Clique]) -> np.ndarray:
-    """Return the weighted cells of some candidates to that exponent."""
-    cells = [float(min(candidates[clique] * request.domain.size(clique), MOST_CELLS)) for clique in wide]
-    return np.array(cells) ** _exponent(request)
+def _last_distances(
+    model: GraphicalModel, published: Sequence[_Scored], answers: Sequence[LinearMeasurement]
+) -> tuple[NoisyDistance, ...]:
+    """Return the last score of every candidate that was not measured, with how far it has moved since."""
+    measured = [set(each.clique) for each in answers]
+    last = {each.clique: number for number, (_, scores) in enumerate(published) for each in scores}
+    found: list[NoisyDistance] = []
+    for number, (before, scores) in enumerate(published):
+        ours = [
+            each
+            for each in scores
+            if last[each.clique] == number and not any(held.issuperset(each.clique) for held in measured)
+        ]
+        moved = distances_between(model, before, [each.clique for each in ours])
+        found += [dataclasses.replace(each, changed=more) for each, more in zip(ours, moved, strict=True)]
+    return tuple(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax.data.cliques import Clique, maximal
+from pgmjax.data.cliques import Clique, all_subsets, in_order, maximal
 from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import solvers
@@ -20,7 +19,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import Growth
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.mechanisms.run import Request, distribution_for
+from pgmjax.mechanisms.run import Request, distribution_for, numbered
 from pgmjax.privacy import measuring
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.scores import Deviations, Distances, Score, Stack
@@ -32,7 +31,7 @@ from pgmjax.queries.rows import row
 from pgmjax.queries.workload import Workload
 
 MOST_CANDIDATES = 100_000
-LARGER = 1.5
+REPLANNED = 1.5
 """Cells of a tree that is planned anew, over those forecast for the growing tree: at most 1.47 in
 736 random cases (docs/lab/growing-triangulation.md)."""
 _TABLES = 4  # of each candidate at once: exact counts, estimates, both on the grid
@@ -59,14 +58,9 @@ def check_answers(request: Request) -> None:
     Raises:
         ModelTooLargeError: they do not fit. The message gives the sizes.
     """
-    most = request.estimator.max_bytes
-    limit = available_bytes() if most is None else most
-    need = 8 * request.workload.num_queries(request.domain)
-    if need > limit:
-        raise ModelTooLargeError(
-            f"The workload's {need // 8:,} answers need {readable_bytes(need)} and "
-            f"{readable_bytes(limit)} is available: ask for smaller marginals. Nothing was spent."
-        )
+    answers, most = request.workload.num_queries(request.domain), request.estimator.max_bytes
+    said = f"The workload's {answers:,} answers"
+    check_bytes(8 * answers, most, said, "ask for smaller marginals. Nothing was spent")
 
 
 def check_cells(max_cells: int, estimator: Estimator) -> None:
@@ -76,13 +70,38 @@ def check_cells(max_cells: int, estimator: Estimator) -> None:
         ModelTooLargeError: it does not fit. The message gives the sizes.
     """
     itemsize = np.dtype(estimator.dtype).itemsize
-    need = math.ceil(LARGER * itemsize * (2 + solvers.build(estimator.solver).copies) * max_cells)
-    limit = available_bytes() if estimator.max_bytes is None else estimator.max_bytes
+    need = math.ceil(REPLANNED * itemsize * (2 + solvers.build(estimator.solver).copies) * max_cells)
+    said = f"A model of max_cells = {max_cells:,} cells"
+    check_bytes(need, estimator.max_bytes, said, "lower max_cells. Nothing was spent")
+
+
+def check_bytes(need: int, max_bytes: int | None, said: str, then: str) -> None:
+    """Check that something fits in memory.
+
+    Args:
+        need: its bytes.
+        max_bytes: the limit; None for the available memory.
+        said: what needs them, to begin the message with.
+        then: what to do instead.
+
+    Raises:
+        ModelTooLargeError: it does not fit. The message gives the sizes.
+    """
+    limit = available_bytes() if max_bytes is None else max_bytes
     if need > limit:
         raise ModelTooLargeError(
-            f"A model of max_cells = {max_cells:,} cells would need about {readable_bytes(need)}, and "
-            f"{readable_bytes(limit)} is available: lower max_cells. Nothing was spent."
+            f"{said} would need about {readable_bytes(need)}, and {readable_bytes(limit)} is available: "
+            f"{then}."
         )
+
+
+def fits_memory(domain: Domain, cliques: Sequence[Clique], estimator: Estimator) -> bool:
+    """Return whether a model of some cliques fits in memory."""
+    try:
+        estimator.plan(domain, cliques)
+    except ValueError:
+        return False
+    return True
 
 
 def weighted_candidates(request: Request, max_cells: int) -> dict[Clique, int]:
@@ -143,17 +162,15 @@ def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fractio
     at_least = max(2 ** len(clique) - 1 for clique, _ in asked)
     found: set[Clique] = set()
     for clique, _ in asked if at_least <= MOST_CANDIDATES else ():
-        names = [name for name in domain.attributes if name in clique]
-        for size in range(1, len(names) + 1):
-            found.update(itertools.combinations(names, size))
+        found.update(filter(None, all_subsets(in_order(domain.attributes, clique))))
     if max(at_least, len(found)) > MOST_CANDIDATES:
         raise ValueError(
             f"the workload's cliques have at least {max(at_least, len(found)):,} subsets, more than the "
             f"{MOST_CANDIDATES:,} candidates that are weighed: ask for smaller cliques, or fewer."
         )
-    place = {name: i for i, name in enumerate(domain.attributes)}
-    ordered = sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique]))
-    total = dict.fromkeys(place, Fraction(0))
+    places = dict(zip(found, numbered(domain, found), strict=True))
+    ordered = sorted(found, key=lambda clique: (len(clique), places[clique]))
+    total = dict.fromkeys(domain.attributes, Fraction(0))
     for asked_for, weight in asked:
         for name in asked_for:
             total[name] += weight
@@ -197,8 +214,8 @@ class Room:
         for held in largest:
             for name in held:
                 self._holding[name].append(held)
-        numbered = tuple(tuple(sorted(self._place[name] for name in held)) for held in largest)
-        self._growth = Growth(Structure(tuple(domain.shape), numbered))
+        variables = tuple(tuple(sorted(self._place[name] for name in held)) for held in largest)
+        self._growth = Growth(Structure(tuple(domain.shape), variables))
 
     def has(self, clique: Clique) -> bool:
         """Return whether the model with this clique is within the limit."""
@@ -331,11 +348,6 @@ def whole_weights(weights: Sequence[Fraction], most: int = 4096) -> list[int]:
     return [max(1, round(Fraction(weight * most, max(whole)))) for weight in whole]
 
 
-def selection_epsilon(unit: str, cost: Fraction) -> float:
-    """Return the approximate epsilon of a selection for a cost."""
-    return float(cost) if unit == "epsilon" else math.sqrt(8 * float(cost))
-
-
 def check_selection(sensitivity: Any, unit: str, cost: Fraction) -> None:
     """Check that a candidate can be selected at a cost.
 
@@ -359,7 +371,7 @@ def grid_for(largest: int, unit: str, cost: Fraction) -> int:
     Raises:
         ValueError: the cost is too small or too large even for integer scores.
     """
-    epsilon = selection_epsilon(unit, cost)
+    epsilon = float(cost) if unit == "epsilon" else math.sqrt(8 * float(cost))
     room = math.floor(math.log2(_SCALE_LIMIT * epsilon / (2 * largest)))
     exponential_for(largest * 2 ** min(DEFAULT_BITS, max(room, 0)), Fraction(epsilon))  # refuses in words
     return min(DEFAULT_BITS, max(room, 0))

@@ -15,7 +15,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import AnyRelation, Relation, Unit
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.auto import Auto
 from pgmjax.mechanisms.base import Mechanism
@@ -42,7 +41,7 @@ from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
-from pgmjax.mechanisms.run import FitError
+from pgmjax.mechanisms.run import FitError, tree_cells
 from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
@@ -89,6 +88,13 @@ class MechanismErrors:
     errors: Mapping[str, tuple[float, ...]]
     seconds: float
     cells: int
+
+    @classmethod
+    def of(cls, name: str, runs: Sequence[_SimulatedRun]) -> MechanismErrors:
+        """Return the errors of all runs of a mechanism."""
+        errors = {kind: tuple(each.error for each in runs if each.kind == kind) for kind in KINDS}
+        seconds, cells = statistics.fmean(each.seconds for each in runs), max(each.cells for each in runs)
+        return cls(name, errors, seconds, cells)
 
     def mean(self, kind: str) -> float:
         """Return the mean error over seeds."""
@@ -248,16 +254,17 @@ def compare(
     check_memory(domain, workload.cliques)
     records = checks.integer("records", records, low=1)
     seeds = checks.integer("seeds", seeds, low=1)
-    given: dict[str, Any] = {"epsilon": exact_epsilon(epsilon), "delta": exact_delta(delta)}
-    given["relation"] = Relation.parse(relation)
     most = None if max_records is None else checks.integer("max_records", max_records, low=1, high=records)
-    settings: dict[str, Any] = {"epsilon": as_text(given["epsilon"]), "delta": as_text(given["delta"])}
+    given: dict[str, Any] = {"epsilon": exact_epsilon(epsilon), "delta": exact_delta(delta)}
+    settings: dict[str, Any] = {name: as_text(value) for name, value in given.items()}
+    given["relation"] = Relation.parse(relation)
     settings |= {"relation": given["relation"].value, "records": records, "seeds": seeds}
     settings |= {} if most is None else {"max_records": most}
     noise = _expected_noise(domain, workload, given, most)
     alone = Workload([[name] for name in dict.fromkeys(itertools.chain(*workload.cliques))])
-    runs = {ONE_WAY: _Runs(Marginals, alone, most)}
-    runs |= {name: _Runs(known[name], workload, most) for name in chosen}
+    asked: dict[str, tuple[type[Mechanism], Workload]] = {ONE_WAY: (Marginals, alone)}
+    asked |= {name: (known[name], workload) for name in chosen}
+    runs: dict[str, list[_SimulatedRun]] = {name: [] for name in asked}
     product: dict[str, tuple[float, ...]] = dict.fromkeys(KINDS, ())
     noisy = dict.fromkeys(KINDS if noise else (), 0.0)
     refused: dict[str, str] = {}
@@ -272,58 +279,56 @@ def compare(
                 check()
                 try:
                     if name not in refused:
-                        runs[name].add(kind, seed, table, given)
+                        runs[name].append(_simulated_run(*asked[name], kind, seed, table, given, most))
                 except (ValueError, RuntimeError, ArithmeticError, MemoryError) as error:
                     check()  # an interrupt may come out of a fit as another exception
                     if name == ONE_WAY:
                         raise
                     refused[name] = _in_one_line(error)
                 bar.advance(1, f"{name}, {kind}")
-    one_way, *found = (each.errors(name) for name, each in runs.items() if name not in refused)
+    one_way, *found = (MechanismErrors.of(name, each) for name, each in runs.items() if name not in refused)
     found.sort(key=lambda each: each.average)
     return MechanismComparison(settings, tuple(found), refused, one_way, product, noisy)
 
 
-@dataclasses.dataclass
-class _Runs:
-    """The runs of a mechanism that is asked for a workload."""
+class _SimulatedRun(NamedTuple):
+    """A run of a mechanism on a simulated table: its kind, the error, the time and the size of the model."""
 
-    mechanism: type[Mechanism]
-    asked: Workload
-    max_records: int | None
-    found: dict[str, list[float]] = dataclasses.field(default_factory=dict)
-    seconds: list[float] = dataclasses.field(default_factory=list)
-    cells: int = 0
+    kind: str
+    error: float
+    seconds: float
+    cells: int
 
-    def add(self, kind: str, seed: int, table: SimulatedTable, given: Mapping[str, Any]) -> None:
-        """Run on a table, with the noise of a seed.
 
-        Raises:
-            ValueError: the mechanism refuses, or any other error of a run.
-        """
-        start = time.perf_counter()
-        backend = SeededBackend(seed, insecure=True)
-        ready = self.mechanism(**given, estimator=Estimator(progress=False), backend=backend)
-        columns, unit = dict(table.columns), None
-        if self.max_records is not None:
-            column = "".join(table.domain) + " unit"  # no attribute is called so
-            columns[column] = np.arange(len(next(iter(columns.values())))) // self.max_records
-            unit = Unit(column, self.max_records)
-        data = Dataset.from_columns(table.domain, columns, unit=unit)
-        with warnings.catch_warnings(action="ignore"):  # of tables that are nobody's
-            release = ready.run(data, self.asked, show_progress=False)
-        own = self.asked is table.workload
-        error = table.error(release.answers() if own else map(release.model.answer, table.queries))
-        self.found.setdefault(kind, []).append(error)
-        self.seconds.append(time.perf_counter() - start)
-        place = {name: number for number, name in enumerate(table.domain)}
-        cliques = [tuple(place[name] for name in clique) for clique in release.model.potentials.cliques]
-        self.cells = max(self.cells, total_cells(table.domain.shape, cliques))
+def _simulated_run(
+    mechanism: type[Mechanism],
+    asked: Workload,
+    kind: str,
+    seed: int,
+    table: SimulatedTable,
+    given: Mapping[str, Any],
+    max_records: int | None,
+) -> _SimulatedRun:
+    """Run a mechanism that is asked for a workload on a table, with the noise of a seed.
 
-    def errors(self, name: str) -> MechanismErrors:
-        """Return the errors of all runs."""
-        found = {kind: tuple(each) for kind, each in self.found.items()}
-        return MechanismErrors(name, found, statistics.fmean(self.seconds), self.cells)
+    Raises:
+        ValueError: the mechanism refuses, or any other error of a run.
+    """
+    start = time.perf_counter()
+    backend = SeededBackend(seed, insecure=True)
+    ready = mechanism(**given, estimator=Estimator(progress=False), backend=backend)
+    columns, unit = dict(table.columns), None
+    if max_records is not None:
+        column = "".join(table.domain) + " unit"  # no attribute is called so
+        columns[column] = np.arange(len(next(iter(columns.values())))) // max_records
+        unit = Unit(column, max_records)
+    data = Dataset.from_columns(table.domain, columns, unit=unit)
+    with warnings.catch_warnings(action="ignore"):  # of tables that are nobody's
+        release = ready.run(data, asked, show_progress=False)
+    own = asked is table.workload
+    error = table.error(release.answers() if own else map(release.model.answer, table.queries))
+    cells = tree_cells(table.domain, release.model.potentials.cliques)
+    return _SimulatedRun(kind, error, time.perf_counter() - start, cells)
 
 
 def _expected_noise(
@@ -331,7 +336,7 @@ def _expected_noise(
 ) -> list[float]:
     """Return the exact mean absolute noise of an answer of each entry, or nothing if it is refused."""
     unit = None if max_records is None else Unit("unit", max_records)
-    request = Marginals(**given).request(domain, workload, unit=unit)
+    request = Marginals(**given)._request(domain, workload, unit=unit)
     queries = [entry.query for entry in workload.entries]
     with contextlib.suppress(ValueError):
         planned = request._planned(queries, [1] * len(queries), SeededBackend(0, insecure=True))

@@ -21,6 +21,7 @@ from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.transcript import Transcript
+from pgmjax.mechanisms.adaptive import l2_loss
 from pgmjax.mechanisms.run import carry_measurements
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
@@ -43,7 +44,8 @@ def conditional_fit(
     """
     with carry_measurements(measurements):
         model = network_model(domain, measurements, total)
-        loss = sum(_loss(model, measured) for measured in measurements)
+        answers = [model.answer(measured.query).reshape(-1) for measured in measurements]
+        loss = l2_loss(answers, measurements)
         plan = estimator.plan(domain, [measured.clique for measured in measurements])
     return Fit(model, Status.MAX_STEPS, 0, loss, loss, plan)
 
@@ -99,11 +101,6 @@ def paper_model(release: Release) -> GraphicalModel:
             f"expected a release of the mechanism 'privbayes', got one of {release.mechanism!r}."
         )
     return network_model(release.domain, release.measurements, release.model.total)
-
-
-def _loss(model: GraphicalModel, measured: LinearMeasurement) -> float:
-    missed = model.answer(measured.query).reshape(-1) - measured.flat_values()
-    return 0.5 * float(np.sum((missed / measured.row_stddevs()) ** 2))
 
 
 def _normalised(counts: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:

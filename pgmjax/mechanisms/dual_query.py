@@ -23,8 +23,9 @@ from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.conditionals import fit_of_records, tree_of
 from pgmjax.mechanisms.dual_query_game import ACCOUNTS, Game, Player, agree
+from pgmjax.mechanisms.parameters import declared, one_of, whole
 from pgmjax.mechanisms.run import FitError, Request, Run
-from pgmjax.privacy.exact import as_text, exact, shortened
+from pgmjax.privacy.exact import as_text, exact_positive
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Overshoots
 from pgmjax.queries import Query, integers
@@ -66,11 +67,11 @@ class DualQuery(Mechanism):
     """
 
     accounting: Any = None
-    step: Any = None
-    samples: int = 50
-    rounds: int | None = None
-    estimate: str = "engine"
-    seed: int = 0
+    step: Any = declared(None, exact_positive)
+    samples: int = whole(50, low=1, high=10**5)
+    rounds: int | None = whole(None, low=2, high=10**5)
+    estimate: str = one_of("engine", ("engine", "paper"))
+    seed: int = whole(0)
 
     discovers: ClassVar[bool] = False
     follows: ClassVar[bool] = False
@@ -98,14 +99,6 @@ class DualQuery(Mechanism):
             wrong = "spends no delta: leave it out" if self.delta else "needs a delta above 0"
             raise ValueError(f"accounting {account!r} {wrong}.")
         self._set(accounting=account)
-        if self.step is not None:
-            self._set(step=exact("step", self.step))
-            if self.step <= 0:
-                raise ValueError(f"step must be > 0, got {shortened(self.step)}.")
-        checks.set_integers(self, "samples", low=1, high=10**5)
-        checks.set_integers(self, "rounds", low=2, high=10**5, optional=True)
-        checks.set_choice(self, "estimate", ("engine", "paper"))
-        checks.set_integers(self, "seed", low=0)
         if self.estimator is not None and self.estimator.loss != "l2":
             raise ValueError("DualQuery fits the loss of its own draws: leave the estimator's loss as it is.")
 

@@ -25,22 +25,12 @@ from pgmjax.privacy.exact import exact, shortened
 from pgmjax.queries import Query
 from pgmjax.queries.rows import transposed
 
-STEP = Fraction(2)
-
-
-LEAST_ROUNDS = 4
-
-
+STEP = Fraction(2)  # eta, where nobody gives one and the budget allows it
+LEAST_ROUNDS = 4  # for which the step is made smaller, where nobody gives their number
 ACCOUNTS = ("pure", "simple", "tight", "zcdp")
-
-
-_ROUNDING = 1 + 1e-12
-
-
-_MOST_ROUNDS = 10**6
-
-
-_DIGITS = 12
+_ROUNDING = 1 + 1e-12  # costs in floats are rounded up by this factor
+_MOST_ROUNDS = 10**6  # that are looked at
+_DIGITS = 12  # of a step that is searched
 
 
 @dataclasses.dataclass(frozen=True)

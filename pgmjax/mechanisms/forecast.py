@@ -25,17 +25,16 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Unit
 from pgmjax.inference.oracles import Plan
 from pgmjax.inference.plan.forecast import HOST_RATES, HostRates
-from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms.base import Mechanism, options
 from pgmjax.mechanisms.measure_once import MeasureOnce
-from pgmjax.mechanisms.run import Request, Work
+from pgmjax.mechanisms.run import Request, Work, tree_cells
 from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.queries.workload import KWay, Workload
 
 LIMITS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000)
 """Limits of cells, of which the largest is taken whose release is forecast to take a minute."""
 SECONDS, BYTES = 60.0, 2_000_000_000
-UNSEEN = 10_000_000
+LIMIT_BEFORE_DISCOVERY = 10_000_000
 """The limit where nothing can be forecast, because the domain is yet to be found."""
 _SHOWN = 12
 RECORDS = 100_000
@@ -220,20 +219,21 @@ def forecast(
     workload = workload.over(domain)
     estimator = mechanism._fitted_by(False)
     _, budget = mechanism._parts(mechanism.budget(), counting)
-    given: dict[str, Any] = {"unit": unit, "max_weight": max_weight, "budget": budget}
-    request = mechanism.request(domain, workload, estimator=estimator, **given)
+    request = mechanism._request(
+        domain, workload, unit=unit, max_weight=max_weight, budget=budget, estimator=estimator
+    )
     plan = mechanism.plan(request)
     sure = isinstance(mechanism, MeasureOnce)
     planned = (
         request._planned(plan.queries, plan.weights, mechanism.backend)
         if sure
-        else mechanism.likely(request, plan)
+        else mechanism._likely(request, plan)
     )
     tables = tuple(
         PlannedTable(each.query.clique, each.rows, float(np.asarray(each.distribution.stddev)))
         for each in planned
     )
-    work = mechanism.work(request, plan)
+    work = mechanism._work(request, plan)
     inference = estimator.plan(domain, work.fitted)
     stages = _stages(request, work, inference, records)
     least = None
@@ -307,26 +307,23 @@ class Recipe:
         """Why marginals are left out, in sentences; none if none is."""
         if isinstance(self.workload, KWay):
             return ()
-        crowded: tuple[str, ...] = ()
-        if self.crowded:
-            crowded = (
-                f"a model of all {len(self.workload.entries):,} marginals would have more than "
-                f"{self.max_cells:,} cells (--max-cells): {self.mechanism.name} measures those that it "
-                "chooses",
+        reasons, asked, chooses = [], len(self.workload.entries), self.mechanism.chooses
+        if self.left_out:
+            named = "; ".join(", ".join(clique) for clique in self.left_out[:3])
+            why = "its own table" if chooses else "the model with it"
+            reasons.append(
+                f"left out {len(self.left_out):,} of {len(self.left_out) + asked:,} marginals, because {why} "
+                f"would have more than {self.max_cells:,} cells (--max-cells): "
+                f"{named}{'; ...' * (len(self.left_out) > 3)}"
             )
-        if not self.left_out:
-            return crowded
-        every = len(self.left_out) + len(self.workload.entries)
-        named = "; ".join(", ".join(clique) for clique in self.left_out[:3])
-        why = "its own table" if self.mechanism.chooses else "the model with it"
-        said = (
-            f"left out {len(self.left_out):,} of {every:,} marginals, because {why} would have more than "
-            f"{self.max_cells:,} cells (--max-cells): {named}{'; ...' * (len(self.left_out) > 3)}"
-        )
-        other = "--mechanism auto would choose which to measure instead of the smallest ones"
-        if self.mechanism.chooses:
-            return (said, *crowded)
-        return said, other
+        if self.left_out and not chooses:
+            reasons.append("--mechanism auto would choose which to measure instead of the smallest ones")
+        if self.crowded:
+            reasons.append(
+                f"a model of all {asked:,} marginals would have more than {self.max_cells:,} cells "
+                f"(--max-cells): {self.mechanism.name} measures those that it chooses"
+            )
+        return tuple(reasons)
 
 
 def choose(
@@ -401,13 +398,10 @@ def with_limit(mechanism: Mechanism, limit: int | None) -> Mechanism:
 
 
 def _within(mechanism: Mechanism, domain: Domain, asked: KWay) -> Recipe:
-    workload = mechanism.asked(domain, asked)
+    workload = mechanism._all_kway(domain, asked)
     every = itertools.combinations(domain.attributes, min(asked.k, len(domain)))
     sets = set(map(frozenset, workload.cliques))
     left_out = tuple(clique for clique in every if frozenset(clique) not in sets)
-    crowded = False
-    if mechanism.chooses and asked.max_cells is not None:
-        place = {name: number for number, name in enumerate(domain.attributes)}
-        cliques = [tuple(place[name] for name in clique) for clique in workload.cliques]
-        crowded = total_cells(domain.shape, cliques) > asked.max_cells
+    limit = asked.max_cells if mechanism.chooses else None
+    crowded = limit is not None and tree_cells(domain, workload.cliques) > limit
     return Recipe(with_limit(mechanism, asked.max_cells), workload, asked.max_cells, left_out, crowded)

@@ -15,7 +15,9 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.mechanisms.candidates import fits_memory
 from pgmjax.mechanisms.measure_once import MeasurementPlan, MeasureOnce
+from pgmjax.mechanisms.parameters import one_of, whole
 from pgmjax.mechanisms.run import Request, Work
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import ANSWERS
@@ -64,11 +66,11 @@ class HDMM(MeasureOnce):
         ('union', True)
     """
 
-    strategy: str = "best"
-    split: str = "optimal"
-    restarts: int = 5
-    restart_seed: int = 0
-    answer: str = "engine"
+    strategy: str = one_of("best", ("best", *NAMES))
+    split: str = one_of("optimal", SPLITS)
+    restarts: int = whole(5, low=1)
+    restart_seed: int = whole(0)
+    answer: str = one_of("engine", ANSWERS)
 
     name: ClassVar[str] = "hdmm"
     summary: ClassVar[str] = (
@@ -82,14 +84,6 @@ class HDMM(MeasureOnce):
         "answer": ANSWERS,
     }
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.set_choice(self, "strategy", ("best", *NAMES))
-        checks.set_choice(self, "split", SPLITS)
-        checks.set_choice(self, "answer", ANSWERS)
-        checks.set_integers(self, "restarts", low=1)
-        checks.set_integers(self, "restart_seed", low=0)
-
     def plan(self, request: Request) -> MeasurementPlan:
         """Return the strategy's queries and division of the budget."""
         workload = request.workload
@@ -99,11 +93,11 @@ class HDMM(MeasureOnce):
         chosen = self.choose(workload, request.domain)
         return MeasurementPlan(request.measurable(chosen.queries), _weights(chosen), chosen.name, self.answer)
 
-    def work(self, request: Request, plan: MeasurementPlan) -> Work:
+    def _work(self, request: Request, plan: MeasurementPlan) -> Work:
         """Return the work of searching a strategy and of measuring its queries."""
         answers = sum(entry.query.num_rows(request.domain) for entry in request.workload.entries)
         searched = answers if self._rough() is not self else 0
-        return dataclasses.replace(super().work(request, plan), searched=searched)
+        return dataclasses.replace(super()._work(request, plan), searched=searched)
 
     def _rough(self) -> HDMM:
         """The workload's own queries, where a strategy would be searched: the model has the same cliques."""
@@ -125,7 +119,7 @@ class HDMM(MeasureOnce):
         search: dict[str, Any] = {"split": self.split, "restarts": self.restarts, "seed": self.restart_seed}
 
         def fits(cliques: Sequence[Clique]) -> bool:
-            return self._fits(domain, [*cliques, *workload.cliques])
+            return fits_memory(domain, [*cliques, *workload.cliques], self._fitted_by())
 
         if self.strategy == "best":
             pairs = candidates(workload, domain, norm, self._neighbours, fits=fits, **search)
@@ -169,13 +163,6 @@ class HDMM(MeasureOnce):
             for entry, error in zip(workload.entries, errors, strict=True)
         ]
         return ErrorReport(chosen.name, sum(each.rows for each in planned), tuple(entries))
-
-    def _fits(self, domain: Domain, cliques: Sequence[Clique]) -> bool:
-        try:
-            self._fitted_by().plan(domain, cliques)
-        except ValueError:
-            return False
-        return True
 
 
 def _weights(chosen: Strategy) -> list[Fraction]:

@@ -20,6 +20,7 @@ from pgmjax.history.max_entropy import fit as max_entropy
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.parameters import declared, one_of
 from pgmjax.mechanisms.run import Request, Run, Work, carry_measurements
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.ledger import Ledger
@@ -89,7 +90,7 @@ class MeasureOnce(Mechanism):
         """
         return run.fit(measurements)
 
-    def work(self, request: Request, plan: MeasurementPlan) -> Work:
+    def _work(self, request: Request, plan: MeasurementPlan) -> Work:
         """Return the work of measuring the plan's queries."""
         return Work.of_queries(request.domain, plan.queries)
 
@@ -186,15 +187,11 @@ class Marginals(MeasureOnce):
         Fraction(1, 1)
     """
 
-    split: str = "weighted"
+    split: str = one_of("weighted", ("equal", "weighted"))
 
     name: ClassVar[str] = "marginals"
     summary: ClassVar[str] = "measure every query of the workload once, with equal or weighted budget"
     audited_values: ClassVar[dict[str, tuple[str, ...]]] = {"split": ("equal", "weighted")}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.set_choice(self, "split", ("equal", "weighted"))
 
     def plan(self, request: Request) -> MeasurementPlan:
         """Return the workload's queries with equal weights or their own."""
@@ -232,7 +229,7 @@ class MaximumEntropy(MeasureOnce):
         0.01
     """
 
-    alpha: float | None = None
+    alpha: float | None = declared(None, lambda name, value: checks.number(name, value, above=0))
 
     follows: ClassVar[bool] = False
     name: ClassVar[str] = "maximum-entropy"
@@ -241,8 +238,6 @@ class MaximumEntropy(MeasureOnce):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.alpha is not None:
-            self._set(alpha=checks.number("alpha", self.alpha, above=0))
         own, plain = self.estimator or Estimator(), Estimator()
         for setting in ("loss", "solver", "regularisation", "oracle"):
             given = getattr(own, setting)

@@ -29,6 +29,7 @@ from pgmjax.measurements.inputs import with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.parameters import budget_share, one_of, whole
 from pgmjax.mechanisms.run import Request, Run, carry_measurements
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries import Product, Query, total
@@ -89,14 +90,14 @@ class MLDP(Mechanism):
     """
 
     training: Any = "hb"
-    training_count: int | None = None
-    expected_records: int | None = None
+    training_count: int | None = whole(None, low=1)
+    expected_records: int | None = whole(None, low=1)
     learner: Any = "linear"
     encoding: Any = "cells"
-    universe: str = "auto"
+    universe: str = one_of("auto", UNIVERSES)
     validation: Any = "private"
-    validation_share: Any = "1/5"
-    training_seed: int = 0
+    validation_share: Any = budget_share("1/5")
+    training_seed: int = whole(0)
 
     follows: ClassVar[bool] = False
     name: ClassVar[str] = "mldp"
@@ -116,14 +117,10 @@ class MLDP(Mechanism):
         super().__post_init__()
         if not isinstance(self.training, Query):
             checks.set_choice(self, "training", TRAININGS)
-        checks.set_integers(self, "training_count", "expected_records", low=1, optional=True)
         as_encoding(self.encoding)
         as_learners(self.learner)
-        checks.set_choice(self, "universe", UNIVERSES)
         if not isinstance(self.validation, Validation):
             checks.set_choice(self, "validation", ("private",))
-        self._set_shares("validation_share")
-        checks.set_integers(self, "training_seed", low=0)
 
     def plan(self, request: Request) -> Trained:
         """Return the attributes of each learner, with the cliques that it is trained on."""
@@ -203,20 +200,23 @@ class MLDP(Mechanism):
         """
         request = run.request
         norm = "l1" if request.budget.unit == "epsilon" else "l2"
-        options: dict[str, Any] = {"workload": request.workload, "norm": norm, "relation": request.relation}
 
-        def choose(clique: Clique, count: int | None) -> Query:
-            seed = self.training_seed
-            return training_query(self.training, clique, request.domain, count=count, seed=seed, **options)
-
-        own = isinstance(self.training, Query)
-        return [
-            TrainingSet.of(
+        def choose(clique: Clique) -> Query:
+            if isinstance(self.training, Query):
+                return self.training
+            return training_query(
+                self.training,
                 clique,
-                [self.training if own else choose(each, self._count(run, each)) for each in trained],
-                as_encoding(self.encoding),
                 request.domain,
+                count=self._count(run, clique),
+                seed=self.training_seed,
+                workload=request.workload,
+                norm=norm,
+                relation=request.relation,
             )
+
+        return [
+            TrainingSet.of(clique, list(map(choose, trained)), as_encoding(self.encoding), request.domain)
             for clique, trained in run.plan.items()
         ]
 
@@ -241,12 +241,14 @@ class MLDP(Mechanism):
                 return 2 * (moved * weight * cover / cost) ** 2
             return moved * weight**2 * cover / (2 * cost)
 
-        given: dict[str, Any] = {
-            "records": max(1, records),
-            "noise_variance": variance,
-            "seed": self.training_seed,
-        }
-        return error_terms(str(self.training), clique, request.domain, **given).best
+        return error_terms(
+            str(self.training),
+            clique,
+            request.domain,
+            records=max(1, records),
+            noise_variance=variance,
+            seed=self.training_seed,
+        ).best
 
     def _private_share(self) -> Fraction:
         """Return the share of the budget for validation answers; 0 if there is nothing to choose."""

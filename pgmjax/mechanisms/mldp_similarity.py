@@ -14,7 +14,7 @@ from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
 from pgmjax.learning import Learner, as_learner
 from pgmjax.learning.base import FittedLearner
-from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters
+from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, one_of, whole
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ratings import (
     GRID,
@@ -85,10 +85,10 @@ class SimilarityMLDP(PrivacyParameters):
 
     delta: Any = dataclasses.field(default=0, init=False)
     protect: str
-    measure: str = "cosine"
-    training_count: int = 500
+    measure: str = one_of("cosine", MEASURES)
+    training_count: int = whole(500, low=1)
     learner: Any = "ridge"
-    training_seed: int = 0
+    training_seed: int = whole(0)
 
     name: ClassVar[str] = "similarity-mldp"
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
@@ -97,9 +97,6 @@ class SimilarityMLDP(PrivacyParameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.set_choice(self, "protect", PROTECTS)
-        checks.set_choice(self, "measure", MEASURES)
-        checks.set_integers(self, "training_count", low=1)
-        checks.set_integers(self, "training_seed", low=0)
         as_learner(self.learner)
 
     def noise_stddev(self, ratings: Ratings) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
@@ -16,6 +17,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import between_rounds, fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import check_largest_clique, grid_for, on_grid
+from pgmjax.mechanisms.parameters import declared, flag, whole
 from pgmjax.mechanisms.run import Request, Run, Work, carry_measurements
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import many_marginals
@@ -23,6 +25,9 @@ from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal
 from pgmjax.queries.query import attribute_names
 from pgmjax.release.release import Release
+
+if TYPE_CHECKING:
+    from scipy.cluster.hierarchy import DisjointSet
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,46 +62,36 @@ class MST(Mechanism):
         differentially private synthetic data".
     """
 
-    cliques: tuple[Clique, ...] = ()
-    compress: bool = True
-    steps: int | None = None
+    cliques: tuple[Clique, ...] = declared((), lambda name, value: _as_cliques(name, value))
+    compress: bool = flag(True)
+    steps: int | None = whole(None, low=1)
 
     name: ClassVar[str] = "mst"
     summary: ClassVar[str] = "measure all attributes and a spanning tree of the pairs that depend most"
     chooses: ClassVar[bool] = True
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"cliques": ((), (("a", "b"),)), "steps": (5, 1)}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        given = checks.several("cliques", self.cliques, "tuples of attribute names")
-        self._set(cliques=tuple(attribute_names(clique) for clique in given))
-        self._set_flags("compress")
-        checks.set_integers(self, "steps", low=1, optional=True)
-
     def plan(self, request: Request) -> list[Clique]:
         """Return the public cliques, which are always measured."""
         check_largest_clique(request)
         domain = request.domain
         given = [as_clique(domain, clique) for clique in self.cliques]
-        edges = Forest(domain.attributes, given).parts - 1
+        edges = trees_of(domain, given).n_subsets - 1
         attributes = [(name,) for name in domain.attributes]
         pairs = list(itertools.combinations(domain.attributes, 2))
         check_memory(domain, [*pairs, *given])
         request.estimator.plan(domain, [*attributes, *given, *largest_tree(domain, given)])
-        parts = _parts(request.budget.cap, len(domain), edges, len(given))
-        for cost in {parts.attributes[0], *parts.measured}:
+        alone, choices, measured = _parts(request.budget.cap, len(domain), edges, len(given))
+        for cost in {alone[0], *measured}:
             request.noise(attributes, cost)
-        if parts.choices:
-            grid_for(request.sensitivity(pairs, "epsilon"), request.budget.unit, parts.choices[0])
+        if choices:
+            grid_for(request.sensitivity(pairs, "epsilon"), request.budget.unit, choices[0])
         return given
 
-    def work(self, request: Request, plan: list[Clique]) -> Work:
+    def _work(self, request: Request, plan: list[Clique]) -> Work:
         """Return the work of scoring all pairs once, and measuring the largest tree of them."""
-        domain = request.domain
-        pairs = list(itertools.combinations(domain.attributes, 2))
-        fitted = (*((name,) for name in domain.attributes), *plan, *largest_tree(domain, plan))
-        counts, compared = sum(map(domain.size, fitted)), sum(map(domain.size, pairs))
-        return Work(fitted, counts, (*pairs, *plan), compared, 2, len(pairs))
+        questions = math.comb(len(request.domain), 2)
+        return dataclasses.replace(work_of_tree(request.domain, plan), fits=2, questions=questions)
 
     def describe(self, plan: list[Clique]) -> dict[str, Any]:
         """Return the settings, with the cliques in the domain's order."""
@@ -105,12 +100,12 @@ class MST(Mechanism):
     def execute(self, run: Run) -> Release:
         """Measure all attributes, choose pairs until all are joined, and measure them."""
         domain = run.request.domain
-        forest, chosen = Forest(domain.attributes, run.plan), list(run.plan)
-        parts = _parts(run.budget.cap, len(domain), forest.parts - 1, len(chosen))
-        measured = run.measure([marginal([name]) for name in domain.attributes], parts.attributes)
+        trees, chosen = trees_of(domain, run.plan), list(run.plan)
+        alone, choices, _ = _parts(run.budget.cap, len(domain), trees.n_subsets - 1, len(chosen))
+        measured = run.measure([marginal([name]) for name in domain.attributes], alone)
         merging = Compression.from_measurements(domain, measured if self.compress else [])
-        if parts.choices:
-            chosen += self._choose(run, measured, merging, forest, parts.choices)
+        if choices:
+            chosen += self._choose(run, measured, merging, trees, choices)
         if chosen:
             queries = list(map(merging.query, chosen))
             measured += run.measure(queries, run.budget.split([1] * len(queries)))
@@ -121,7 +116,7 @@ class MST(Mechanism):
         run: Run,
         measured: Sequence[LinearMeasurement],
         merging: Compression,
-        forest: Forest,
+        trees: DisjointSet,
         costs: Sequence[Fraction],
     ) -> list[Clique]:
         """Choose pairs until all attributes are joined."""
@@ -137,66 +132,47 @@ class MST(Mechanism):
         score = Distances([(merging.query(p), on_grid(expected[p], bits)) for p in pairs], bits)
         chosen: list[Clique] = []
         for cost in costs:
-            places = [i for i, pair in enumerate(pairs) if not forest.joined(pair)]
+            places = [i for i, pair in enumerate(pairs) if not trees.connected(*pair)]
             chosen.append(pairs[places[run.select(score.only(places), cost)]])
-            forest.join(chosen[-1])
+            trees.merge(*chosen[-1])
         return chosen
 
 
-@dataclasses.dataclass(frozen=True)
-class _Parts:
-    """The budget's parts: for attributes, for selections, and the expected ones for the last measurements."""
-
-    attributes: tuple[Fraction, ...]
-    choices: tuple[Fraction, ...]
-    measured: tuple[Fraction, ...]
+def _as_cliques(name: str, given: Any) -> tuple[Clique, ...]:
+    return tuple(map(attribute_names, checks.several(name, given, "tuples of attribute names")))
 
 
-def _parts(cap: Fraction, attributes: int, choices: int, given: int) -> _Parts:
-    """Return equal shares for those of the three steps that are needed."""
+def _parts(cap: Fraction, attributes: int, choices: int, given: int) -> Iterator[tuple[Fraction, ...]]:
+    """Yield the budget's parts for attributes, for selections, and as expected for the last measurements.
+
+    The three steps, as far as they are needed, have equal shares.
+    """
     numbers = (attributes, choices, choices + given)
     share = cap / sum(number > 0 for number in numbers)
-    return _Parts(*((share / number,) * number if number else () for number in numbers))
+    return ((share / number,) * number if number else () for number in numbers)
 
 
-class Forest:
-    """A partition of the attributes into trees (disjoint sets).
+def trees_of(domain: Domain, given: Sequence[Clique]) -> DisjointSet:
+    """Return the attributes as disjoint sets, joined where a clique connects them."""
+    from scipy.cluster.hierarchy import DisjointSet
 
-    Example:
-        >>> forest = Forest(["a", "b", "c"])
-        >>> forest.join(("a", "b"))
-        >>> forest.parts, forest.joined(("b", "a")), forest.joined(("a", "c"))
-        (2, True, False)
-    """
+    trees = DisjointSet(domain.attributes)
+    for first, *others in given:
+        for other in others:
+            trees.merge(first, other)
+    return trees
 
-    def __init__(self, attributes: Sequence[str], joined: Sequence[Clique] = ()):
-        self._part = {name: number for number, name in enumerate(attributes)}
-        for clique in joined:
-            self.join(clique)
 
-    @property
-    def parts(self) -> int:
-        """The number of parts."""
-        return len(set(self._part.values()))
-
-    def joined(self, clique: Clique) -> bool:
-        """Return whether all attributes of a clique are in one part."""
-        return len({self._part[name] for name in clique}) == 1
-
-    def join(self, clique: Clique) -> None:
-        """Join the parts of a clique's attributes."""
-        old = {self._part[name] for name in clique}
-        for name, part in self._part.items():
-            if part in old:
-                self._part[name] = min(old)
+def work_of_tree(domain: Domain, given: Sequence[Clique]) -> Work:
+    """Return the work of scoring all pairs, and measuring given cliques and the largest tree of pairs."""
+    pairs = list(itertools.combinations(domain.attributes, 2))
+    fitted = (*((name,) for name in domain.attributes), *given, *largest_tree(domain, given))
+    counts, compared = sum(map(domain.size, fitted)), sum(map(domain.size, pairs))
+    return Work(fitted, counts, (*pairs, *given), compared)
 
 
 def largest_tree(domain: Domain, given: Sequence[Clique]) -> list[Clique]:
     """Return the pairs with the most cells in total that connect the attributes not joined by the cliques."""
-    forest = Forest(domain.attributes, given)
-    tree: list[Clique] = []
-    for pair in sorted(itertools.combinations(domain.attributes, 2), key=domain.size, reverse=True):
-        if not forest.joined(pair):
-            forest.join(pair)
-            tree.append(pair)
-    return tree
+    trees = trees_of(domain, given)
+    pairs = sorted(itertools.combinations(domain.attributes, 2), key=domain.size, reverse=True)
+    return [pair for pair in pairs if trees.merge(*pair)]  # which is False where they are joined already

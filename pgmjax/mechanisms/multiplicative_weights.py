@@ -27,17 +27,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax._internal import checks
-from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Fit
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference import ops
-from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import Estimate
+from pgmjax.mechanisms.adaptive import Estimate, l2_loss
+from pgmjax.mechanisms.candidates import check_bytes
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 from pgmjax.queries.rows import transposed
@@ -47,56 +45,6 @@ BYTES = 24
 
 
 _STILL = 1e-9  # nats: if no exponent of a sweep is larger, further sweeps change nothing
-
-
-class Weights(Estimate):
-    """Multiplicative weights, whole or factored.
-
-    Args:
-        domain: the attributes.
-        weights: the tables.
-        sweeps: number of passes over the measurements in an update.
-        history: whether an update uses all of them, or the newest only.
-    """
-
-    def __init__(self, domain: Domain, weights: FactoredWeights, sweeps: int, history: bool):
-        self._domain = domain
-        self._weights = weights
-        self._sweeps = sweeps
-        self._history = history
-        self._steps = 0
-
-    def cells(self, cliques: Sequence[Clique]) -> list[int]:
-        """Return the cells of all tables, after merging those that overlap with each clique."""
-        return [self._weights.cells_with(clique) for clique in cliques]
-
-    def check(self, smallest: Clique, most: int | None) -> None:
-        """Forecast the memory of the tables at the limit."""
-        cells = self._weights.cells_with(smallest)
-        allowed = cells if most is None else min(most, self._domain.size())
-        self._weights.require(max(cells, allowed), "factors")
-
-    def update(
-        self, measurements: Sequence[LinearMeasurement], total: float | None, last: bool = True
-    ) -> None:
-        """Sweep over the measurements, then compute the loss of all of them."""
-        assert total is not None
-        used = measurements if self._history else measurements[-1:]
-        done = self._weights.sweep(used, total, self._sweeps)
-        answers = self.answers([measurement.query for measurement in measurements], total)
-        loss = 0.5 * sum(
-            float(np.sum(((answer - measurement.flat_values()) / measurement.row_stddevs()) ** 2))
-            for answer, measurement in zip(answers, measurements, strict=True)
-        )
-        status = Status.MAX_STEPS if done == self._sweeps else Status.STALLED
-        self._steps += done
-        # Its steps are sweeps, it has no plan, and as no loss is below 0, the loss itself bounds the gap.
-        self.fit = Fit(self._weights.model(total), status, self._steps, loss, loss, None)
-
-    def marginals(self, cliques: Sequence[Clique], total: float | None) -> list[np.ndarray]:
-        """Return the marginals of the tables."""
-        assert total is not None
-        return [total * self._weights.marginal(clique) for clique in cliques]
 
 
 class Vector:
@@ -129,7 +77,7 @@ class Vector:
         self._probabilities = None
 
 
-class FactoredWeights:
+class FactoredWeights(Estimate):
     """An estimate that is improved by multiplicative updates, starting from the uniform one.
 
     It is the product of tables over disjoint sets of attributes; attributes that were not measured have none.
@@ -137,32 +85,62 @@ class FactoredWeights:
     Args:
         domain: the attributes.
         max_bytes: the memory limit. Default: the available memory.
+        sweeps: number of passes over the measurements in an update.
+        history: whether an update uses all of them, or the newest only.
 
     Example:
         >>> from pgmjax.measurements.linear import LinearMeasurement
         >>> estimate = FactoredWeights(Domain({"a": 2, "b": 2, "c": 5}))
         >>> asked = [LinearMeasurement((name,), [6, 2], stddev=1.0) for name in "ab"]
         >>> steps = estimate.sweep(asked, total=8, sweeps=100)
-        >>> estimate.cells, estimate.cells_with(("b", "c")), estimate.cells_with(("a", "b", "c"))
+        >>> estimate.size, estimate.cells_with(("b", "c")), estimate.cells_with(("a", "b", "c"))
         (4, 12, 20)
         >>> estimate.model(total=8).marginal(("a", "b")).round(3).tolist()
         [[4.5, 1.5], [1.5, 0.5]]
     """
 
-    def __init__(self, domain: Domain, max_bytes: int | None = None):
+    def __init__(self, domain: Domain, max_bytes: int | None = None, sweeps: int = 20, history: bool = True):
         self.domain = domain
         self.max_bytes = max_bytes
         self.vectors: list[Vector] = []
+        self._sweeps, self._history, self._steps = sweeps, history, 0
 
     @property
-    def cells(self) -> int:
+    def size(self) -> int:
         """The cells of all tables."""
         return sum(int(vector.log_weights.size) for vector in self.vectors)
+
+    def cells(self, cliques: Sequence[Clique]) -> list[int]:
+        """Return the cells of all tables, after merging those that overlap with each clique."""
+        return [self.cells_with(clique) for clique in cliques]
+
+    def check(self, smallest: Clique, most: int | None) -> None:
+        """Forecast the memory of the tables at the limit."""
+        cells = self.cells_with(smallest)
+        self.require(cells if most is None else max(cells, min(most, self.domain.size())), "factors")
+
+    def update(
+        self, measurements: Sequence[LinearMeasurement], total: float | None, last: bool = True
+    ) -> None:
+        """Sweep over the measurements, then compute the loss of all of them."""
+        assert total is not None
+        done = self.sweep(measurements if self._history else measurements[-1:], total, self._sweeps)
+        answers = self.answers([measurement.query for measurement in measurements], total)
+        loss = l2_loss(answers, measurements)
+        status = Status.MAX_STEPS if done == self._sweeps else Status.STALLED
+        self._steps += done
+        # Its steps are sweeps, it has no plan, and as no loss is below 0, the loss itself bounds the gap.
+        self.fit = Fit(self.model(total), status, self._steps, loss, loss, None)
+
+    def marginals(self, cliques: Sequence[Clique], total: float | None) -> list[np.ndarray]:
+        """Return the marginals of the tables (counts)."""
+        assert total is not None
+        return [total * self.marginal(clique) for clique in cliques]
 
     def cells_with(self, clique: Clique) -> int:
         """Return how many cells there would be once answers about a clique have been used."""
         met, names = self._met(clique)
-        return self.cells - sum(int(vector.log_weights.size) for vector in met) + self.domain.size(names)
+        return self.size - sum(int(vector.log_weights.size) for vector in met) + self.domain.size(names)
 
     def vector(self, clique: Clique) -> Vector:
         """Return the table that holds a clique's attributes, merged from those that hold some of them.
@@ -186,7 +164,7 @@ class FactoredWeights:
         wanted = set(clique).union(*(vector.attributes for vector in met))
         return met, tuple(name for name in self.domain.attributes if name in wanted)
 
-    def update(self, measurement: LinearMeasurement, total: float) -> float:
+    def step(self, measurement: LinearMeasurement, total: float) -> float:
         """Use one noisy answer, or all the rows of one measurement at once.
 
         Args:
@@ -212,8 +190,8 @@ class FactoredWeights:
         Returns:
             The number of sweeps done.
         """
-        for done in range(1, checks.integer("sweeps", sweeps, low=1) + 1):
-            moves = [self.update(measurement, total) for measurement in measurements]
+        for done in range(1, sweeps + 1):
+            moves = [self.step(measurement, total) for measurement in measurements]
             if max(moves, default=0.0) <= _STILL:
                 return done
         return sweeps
@@ -243,14 +221,11 @@ class FactoredWeights:
         Raises:
             ModelTooLargeError: they do not fit. The message gives the sizes and the remedy.
         """
-        need = BYTES * cells
-        limit = available_bytes() if self.max_bytes is None else self.max_bytes
-        if need > limit:
-            raise ModelTooLargeError(
-                f"Multiplicative weights over {what} hold {cells:,} cells and need about "
-                f"{readable_bytes(need)}; {readable_bytes(limit)} is available. Use the engine "
-                "(estimate='engine'), which needs no such table, fewer attributes or coarser ones."
-            )
+        said = f"Multiplicative weights over {what} hold {cells:,} cells and"
+        then = (
+            "use the engine (estimate='engine'), which needs no such table, fewer attributes or coarser ones"
+        )
+        check_bytes(BYTES * cells, self.max_bytes, said, then)
 
 
 class FullVector(FactoredWeights):
@@ -266,8 +241,8 @@ class FullVector(FactoredWeights):
         [[3.0, 3.0], [1.0, 1.0]]
     """
 
-    def __init__(self, domain: Domain, max_bytes: int | None = None):
-        super().__init__(domain, max_bytes)
+    def __init__(self, domain: Domain, max_bytes: int | None = None, sweeps: int = 20, history: bool = True):
+        super().__init__(domain, max_bytes, sweeps, history)
         self.require(domain.size(), f"the whole domain of {len(domain)} attributes")
         self.vectors = [Vector(domain.attributes, np.zeros(domain.shape))]
 

@@ -16,13 +16,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.adaptive import Engine, Estimate, RoundPlan, SelectMeasureFit
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import Candidates
-from pgmjax.mechanisms.multiplicative_weights import FactoredWeights, FullVector, Weights
+from pgmjax.mechanisms.multiplicative_weights import FactoredWeights, FullVector
+from pgmjax.mechanisms.parameters import budget_share, flag, one_of, whole
 from pgmjax.mechanisms.run import Request, Run, Work
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.opendp import default_backend
@@ -79,17 +79,17 @@ class MWEM(Mechanism):
         Fraction(9, 10)
     """
 
-    rounds: int | None = None
-    split: Any = "9/10"
-    select: str = "marginals"
-    penalty: str = "cells"
-    repeat: bool = False
-    estimate: str = "engine"
-    max_cells: int | None = 2**21
-    history: bool = True
-    sweeps: int = 20
-    steps: int | None = None
-    total_share: Any = "1/20"
+    rounds: int | None = whole(None, low=1)
+    split: Any = budget_share("9/10")
+    select: str = one_of("marginals", ("marginals", "queries"))
+    penalty: str = one_of("cells", PENALTIES)
+    repeat: bool = flag(False)
+    estimate: str = one_of("engine", ARMS)
+    max_cells: int | None = whole(2**21, low=1, optional=True)
+    history: bool = flag(True)
+    sweeps: int = whole(20, low=1)
+    steps: int | None = whole(None, low=1)
+    total_share: Any = budget_share("1/20")
 
     name: ClassVar[str] = "mwem"
     summary: ClassVar[str] = "choose what the estimate gets most wrong, measure it, and repeat"
@@ -105,13 +105,6 @@ class MWEM(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set_shares("split", "total_share")
-        checks.set_integers(self, "rounds", "max_cells", "steps", low=1, optional=True)
-        checks.set_integers(self, "sweeps", low=1)
-        checks.set_choice(self, "select", ("marginals", "queries"))
-        checks.set_choice(self, "penalty", PENALTIES)
-        checks.set_choice(self, "estimate", ARMS)
-        self._set_flags("repeat", "history")
         if not self.history and self.estimate == "engine":
             raise ValueError(
                 "history=False is for the multiplicative weights: the engine fits all measurements anew."
@@ -130,7 +123,7 @@ class MWEM(Mechanism):
             request.noise([request.everybody], *rounds.total)
         return rounds
 
-    def work(self, request: Request, plan: Rounds) -> Work:
+    def _work(self, request: Request, plan: Rounds) -> Work:
         """Return the work of all rounds."""
         most = request.domain.size() if self.max_cells is None else self.max_cells
         cliques, number = list(dict.fromkeys(plan.candidates.cliques)), len(plan.choices)
@@ -156,7 +149,7 @@ class MWEM(Mechanism):
             score = kept.score(loop.estimates(kept.queries), offsets)
             chosen = kept.chosen(score, run.select(score, plan.choices[number]))
             # 2. Laplace mechanism: measure it.
-            yield RoundPlan([chosen], [cost], last=number + 1 == len(plan.answers))
+            yield [chosen], [cost], number + 1 == len(plan.answers)
             # 3. Multiplicative weights, or with the engine a fit: the estimate is that of all answers now.
             bar.advance()
 
@@ -167,7 +160,7 @@ class MWEM(Mechanism):
             last = dataclasses.replace(last or estimator, progress=False)
             return Engine(domain, estimator, self.steps, last)
         kind = FullVector if self.estimate == ARMS[1] else FactoredWeights
-        return Weights(domain, kind(domain, estimator.max_bytes), self.sweeps, self.history)
+        return kind(domain, estimator.max_bytes, self.sweeps, self.history)
 
     def _open(self, loop: SelectMeasureFit, number: int) -> Candidates:
         """Return a round's candidates: those within its limit of cells that were measured least often."""

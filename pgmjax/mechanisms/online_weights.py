@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.multiplicative_weights import FullVector
-from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over
+from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, budget_share, whole, workload_over
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
@@ -62,11 +61,11 @@ class OnlineWeights(PrivacyParameters):
     """
 
     delta: Any = dataclasses.field(default=0, init=False)
-    updates: int = 10
-    threshold: int | None = None
-    expected_queries: int = 100
-    split: Any = "1/2"
-    sweeps: int | None = None
+    updates: int = whole(10, low=1)
+    threshold: int | None = whole(None, low=1)
+    expected_queries: int = whole(100, low=1)
+    split: Any = budget_share("1/2")
+    sweeps: int | None = whole(None, low=1)
 
     name: ClassVar[str] = "online-weights"
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
@@ -74,12 +73,6 @@ class OnlineWeights(PrivacyParameters):
     restriction: ClassVar[str] = (
         "its estimate is scaled to the number of records, which must be public, each counted once."
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.set_integers(self, "updates", "expected_queries", low=1)
-        checks.set_integers(self, "threshold", "sweeps", low=1, optional=True)
-        self._set_shares("split")
 
     @property
     def limit(self) -> int:
@@ -196,17 +189,16 @@ class OnlineAnswers:
         self.asked += 1
         guess = float(self._total * (self._weights.marginal(clique).reshape(-1) @ row))
         query = DenseMatrix(clique, row[None])
-        told = self._is_far(query, guess)
-        if told is None:
+        far = self._is_far(query, guess)
+        if far is None:
             self.late += 1
-        if not told:
+        if not far:
             return guess
-        answer_cost = self.settings.parts[1]
         self._test = None
-        (measured,) = self._table.measure([query], epsilons=[answer_cost], show_progress=False)
+        (measured,) = self._table.measure([query], epsilons=[self.settings.parts[1]], show_progress=False)
         self.measurements.append(measured)
         if self.settings.sweeps is None:
-            self._weights.update(measured, self._total)
+            self._weights.step(measured, self._total)
         else:
             self._weights.sweep(self.measurements, self._total, self.settings.sweeps)
         return float(measured.values[0])
@@ -231,14 +223,12 @@ class OnlineAnswers:
                 self._test = None
 
 
-def counting_rows(query: Any, domain: Domain) -> np.ndarray:
-    """Return the rows of a query, int64 [rows, cells], each of zeros and ones.
+def counting_rows(query: Query, domain: Domain) -> np.ndarray:
+    """Return the rows of a query over a domain, int64 [rows, cells], each of zeros and ones.
 
     Raises:
-        TypeError: `query` is not a query.
-        ValueError: the query does not fit the domain, is too large, or has other entries.
+        ValueError: the query is too large, or has other entries.
     """
-    query = query_text.asked(domain, query)
     rows, cells = query.num_rows(domain), domain.size(query.clique)
     if rows * cells > MAX_MATRIX_ENTRIES:
         raise ValueError(

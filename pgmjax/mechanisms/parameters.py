@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -90,6 +90,46 @@ class Keeping:
         return LedgerJournal(self.ledger, held, self.key, request)
 
 
+def declared(default: Any, check: Callable[[str, Any], Any], *, optional: bool = False) -> Any:
+    """Return a field of a mechanism that becomes what a check returns when one is made.
+
+    Args:
+        default: of the field. If it is None, None may be given too, and is not checked.
+        check: takes the name of the field and the given value, and raises if the value is wrong.
+        optional: whether None may be given whatever the default is.
+    """
+
+    def checked(name: str, value: Any) -> Any:
+        return None if value is None and (optional or default is None) else check(name, value)
+
+    return dataclasses.field(default=default, metadata={"check": checked})
+
+
+def budget_share(default: Any) -> Any:
+    """Return a field that is a share of the budget, in (0, 1), as an exact fraction."""
+    return declared(default, exact_share)
+
+
+def whole(default: int | None, low: int = 0, high: int | None = None, *, optional: bool = False) -> Any:
+    """Return a field that is a whole number within bounds."""
+    return declared(default, lambda name, value: checks.integer(name, value, low, high), optional=optional)
+
+
+def one_of(default: str | None, allowed: Sequence[str]) -> Any:
+    """Return a field that is one of some words."""
+    return declared(default, lambda name, value: checks.choice(name, value, allowed))
+
+
+def flag(default: bool) -> Any:
+    """Return a field that is True or False."""
+
+    def check(name: str, value: Any) -> bool:
+        checks.kind(value, bool, f"{name} must be True or False")
+        return bool(value)
+
+    return declared(default, check)
+
+
 @dataclasses.dataclass(frozen=True)
 class PrivacyParameters(Named):
     """A privacy guarantee and the source of noise.
@@ -138,6 +178,9 @@ class PrivacyParameters(Named):
                 f"backend must be a NoiseBackend, got {type(self.backend).__name__}: leave it out for the "
                 "secure noise of OpenDP."
             )
+        for field in dataclasses.fields(self):
+            if "check" in field.metadata:
+                self._set(**{field.name: field.metadata["check"](field.name, getattr(self, field.name))})
 
     @property
     def _neighbours(self) -> Relation:
@@ -163,13 +206,7 @@ class PrivacyParameters(Named):
     def _set_shares(self, *names: str) -> None:
         """Check settings that are shares of the budget and convert them to exact fractions."""
         for name in names:
-            share = exact_share(name, getattr(self, name))
-            self._set(**{name: share})
-
-    def _set_flags(self, *names: str) -> None:
-        """Check settings that are True or False."""
-        for name in names:
-            checks.kind(getattr(self, name), bool, f"{name} must be True or False")
+            self._set(**{name: exact_share(name, getattr(self, name))})
 
     def _request_of(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return what identifies a run: its settings, its guarantee and its noise."""

@@ -24,18 +24,13 @@ from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.queries import AttributeQuery, Product, compression, identity
 
 _WALKED = 10  # sets looked at for each that is wanted, before sets are drawn instead
-
-
 _WIDEST = 60  # attributes: with more, there are more sets than anybody wants
-
 
 Noise = Callable[[int], Any]
 """The mean absolute noise of a cell (counts) as a function of the number of marginals."""
 
-
 Parents = tuple[tuple[str, int], ...]
 """Attributes with a level of their taxonomy; 0 means not merged."""
-
 
 Taxonomies = Mapping[str, tuple[tuple[int, ...], ...]]
 """Increasingly coarse maps by attribute, each with the group of every code."""

@@ -8,19 +8,18 @@ Attribute by attribute a private score selects the parents, of candidates that d
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.adaptive import fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.candidates import check_answers, check_cells, check_selection
 from pgmjax.mechanisms.conditionals import conditional_fit
-from pgmjax.mechanisms.mst import largest_tree
+from pgmjax.mechanisms.mst import work_of_tree
+from pgmjax.mechanisms.parameters import budget_share, declared, one_of, whole
 from pgmjax.mechanisms.parent_sets import (
     AttributeLevels,
     Candidate,
@@ -33,7 +32,7 @@ from pgmjax.mechanisms.parent_sets import (
     useful_degree,
 )
 from pgmjax.mechanisms.run import Request, Run, Work
-from pgmjax.privacy.exact import as_text, exact, split
+from pgmjax.privacy.exact import exact_positive, split
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
 from pgmjax.queries import marginal
 from pgmjax.release.release import Release
@@ -86,15 +85,15 @@ class PrivBayes(Mechanism):
         'mutual-information'
     """
 
-    structure_share: Any = Fraction(3, 10)
-    theta: Any = 4
-    score: str = "total-variation"
-    degree: int | None = None
+    structure_share: Any = budget_share(Fraction(3, 10))
+    theta: Any = declared(4, exact_positive)
+    score: str = one_of("total-variation", tuple(SCORES))
+    degree: int | None = whole(None)
     taxonomies: Any = None
-    estimate: str = "engine"
+    estimate: str = one_of("engine", ("engine", "paper"))
     first: str | None = None
-    max_candidates: int = 2000
-    max_cells: int = 4_000_000
+    max_candidates: int = whole(2000, low=1)
+    max_cells: int = whole(4_000_000, low=1)
 
     name: ClassVar[str] = "privbayes"
     summary: ClassVar[str] = (
@@ -120,21 +119,9 @@ class PrivBayes(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set_shares("structure_share")
-        given: dict[str, Any] = {
-            "theta": exact("theta", self.theta),
-            "score": SCORES[checks.choice("score", self.score, tuple(SCORES))].kind,
-            "taxonomies": read_taxonomies(self.taxonomies),
-        }
-        if given["theta"] <= 0:
-            raise ValueError(f"theta must be > 0, got {as_text(given['theta'])}.")
-        if self.degree is not None:
-            checks.set_integers(self, "degree", low=0)
-            if given["taxonomies"]:
-                raise ValueError("taxonomies serve to bound the cells of a marginal: leave out the degree.")
-        checks.set_choice(self, "estimate", ("engine", "paper"))
-        checks.set_integers(self, "max_candidates", "max_cells", low=1)
-        self._set(**given)
+        self._set(score=SCORES[self.score].kind, taxonomies=read_taxonomies(self.taxonomies))
+        if self.degree is not None and self.taxonomies:
+            raise ValueError("taxonomies serve to bound the cells of a marginal: leave out the degree.")
 
     def plan(self, request: Request) -> AttributeLevels:
         """Return the levels of the attributes."""
@@ -162,13 +149,9 @@ class PrivBayes(Mechanism):
         maps = {name: [list(each) for each in levels] for name, levels in self.taxonomies.items()}
         return {**settings, "taxonomies": maps}
 
-    def work(self, request: Request, plan: AttributeLevels) -> Work:
+    def _work(self, request: Request, plan: AttributeLevels) -> Work:
         """Return the work of scoring pairs, and measuring the largest tree of them."""
-        domain = request.domain
-        pairs = list(itertools.combinations(domain.attributes, 2))
-        fitted = (*((name,) for name in domain.attributes), *largest_tree(domain, ()))
-        counts, compared = sum(map(domain.size, fitted)), sum(map(domain.size, pairs))
-        return Work(fitted, counts, tuple(pairs), compared)
+        return work_of_tree(request.domain, ())
 
     def execute(self, run: Run) -> Release:
         """Choose the network, measure its marginals, and fit or multiply them."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -30,10 +31,10 @@ from pgmjax.local.table import (
     sorted_columns_of,
 )
 from pgmjax.mechanisms.base import Mechanism
-from pgmjax.mechanisms.parameters import Keeping
+from pgmjax.mechanisms.parameters import Keeping, declared, one_of
 from pgmjax.mechanisms.run import Request, Run
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.exact import as_text, exact, shortened, split
+from pgmjax.privacy.exact import as_text, exact_positive, shortened, split
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.responding import ENCODINGS, Responses, check_size
@@ -81,10 +82,10 @@ class RandomizedResponse(Mechanism):
         'attributes'
     """
 
-    universe: Any = "attributes"
-    encoding: str | None = None
-    share: Any = None
-    useless: str = "refuse"
+    universe: Any = declared("attributes", lambda name, value: read_universe(value))
+    encoding: str | None = one_of(None, ENCODINGS)
+    share: Any = declared(None, lambda name, value: read_share(value))
+    useless: str = one_of("refuse", USELESS)
 
     discovers: ClassVar[bool] = False
     name: ClassVar[str] = "randomized-response"
@@ -104,13 +105,6 @@ class RandomizedResponse(Mechanism):
         "share": (None, {"a": 2}),
         "useless": ("answer", "refuse"),
     }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.encoding is not None:
-            checks.set_choice(self, "encoding", ENCODINGS)
-        self._set(universe=read_universe(self.universe), share=read_share(self.share))
-        checks.set_choice(self, "useless", USELESS)
 
     def budget(self) -> Budget:
         """Return a new budget of epsilon; responses spend no delta."""
@@ -188,7 +182,10 @@ class RandomizedResponse(Mechanism):
                 'values: say row_order_is_public=True if that is so; if not, take row_order="sorted", or '
                 "use run, which releases counts only."
             )
-        names = as_clique(data.domain, self._all(data.domain) if attributes is None else attributes)
+        if attributes is None:
+            listed = [*itertools.chain.from_iterable(self.universe)]
+            attributes = data.domain.attributes if isinstance(self.universe, str) else listed
+        names = as_clique(data.domain, attributes)
         data = Keeping(ledger).unit_of(data)
         records = 1 if data.unit is None else data.unit.max_records
         plan = self._universes(data.domain, names, self.encoding or "direct", records)
@@ -251,12 +248,6 @@ class RandomizedResponse(Mechanism):
         self, domain: Domain, attributes: Sequence[str], encoding: str | None, records: int
     ) -> Universes:
         return universes(domain, attributes, self.universe, encoding, self.share, self.epsilon, records)
-
-    def _all(self, domain: Domain) -> Sequence[str]:
-        """Return the attributes of the lists in `universe`, or all."""
-        if isinstance(self.universe, str):
-            return domain.attributes
-        return [name for group in self.universe for name in group]
 
     def _respond(
         self,
@@ -343,17 +334,17 @@ def universes(
     """
     named = tuple(name for name in domain if name in attributes)
     weights = _weights(share, named, universe)
-    told = [name for name in named if domain[name] > 1]
-    if not told:
+    several = [name for name in named if domain[name] > 1]
+    if not several:
         raise ValueError("Every attribute asked about has one category: there is nothing to answer for.")
     if isinstance(universe, str):
-        groups: list[Clique] = [named] if universe == "joint" else [(name,) for name in told]
+        groups: list[Clique] = [named] if universe == "joint" else [(name,) for name in several]
         # an attribute of one category has nothing to hide: it goes with another one, as it would alone
         groups[0] = tuple(name for name in named if name in groups[0] or domain[name] == 1)
     else:
         groups = _listed(domain, named, universe)
     parts = split(
-        epsilon, [weights[name] for name in told] if universe == "attributes" else [1] * len(groups)
+        epsilon, [weights[name] for name in several] if universe == "attributes" else [1] * len(groups)
     )
     encodings = [
         encoding or least_variance(domain.size(group), part / records)
@@ -440,18 +431,12 @@ def _weights(share: Mapping[str, Any] | None, named: Clique, universe: Any) -> d
     return {name: (share or {}).get(name, Fraction(1)) for name in named}
 
 
-def read_share(share: Any) -> dict[str, Fraction] | None:
+def read_share(share: Any) -> dict[str, Fraction]:
     """Return weights as exact numbers.
 
     Raises:
         TypeError: `share` is not a mapping from names to numbers.
         ValueError: a weight is not > 0.
     """
-    if share is None:
-        return None
     checks.kind(share, Mapping, "share must map attributes to weights")
-    weights = {str(name): exact(f"the share of {name!r}", value) for name, value in share.items()}
-    for name, weight in weights.items():
-        if weight <= 0:
-            raise ValueError(f"the share of {name!r} must be > 0, got {shortened(weight)}.")
-    return weights
+    return {str(name): exact_positive(f"the share of {name!r}", value) for name, value in share.items()}

@@ -20,6 +20,7 @@ from pgmjax.data.population import LeftOutCount, Population
 from pgmjax.data.relation import Relation
 from pgmjax.discovery.discover import Found
 from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.inference.plan.triangulation import fitting
 from pgmjax.measurements.inputs import PUBLIC, Input, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement
@@ -94,7 +95,10 @@ class Work:
             fits: number of fits. Default: one after each round, and one before.
             measured: the largest number of cliques that are measured. Default: all that fit.
         """
-        kept = _that_fit(domain, candidates, most)[:measured]
+        width = max(map(len, candidates), default=0)
+        widest = [clique for clique in candidates if len(clique) == width > 1]
+        fit = fitting(domain.shape, np.array(numbered(domain, widest), np.int32).reshape(-1, width), most)
+        kept = tuple(widest[i] for i in fit)[:measured]
         covered = set(itertools.chain.from_iterable(kept))
         asked = dict.fromkeys(itertools.chain.from_iterable(candidates))
         kept += tuple((name,) for name in asked if name not in covered)
@@ -119,15 +123,15 @@ def distribution_for(sensitivity: int, unit: str, cost: Fraction) -> DiscreteNoi
     return scales.gaussian_for(sensitivity, cost)
 
 
-def _that_fit(domain: Domain, candidates: Sequence[Clique], most: int) -> tuple[Clique, ...]:
-    """Return the widest candidates, small ones first, with which a junction tree has at most `most` cells."""
-    width = max(map(len, candidates), default=0)
-    widest = [clique for clique in candidates if len(clique) == width]
-    if width < 2:
-        return ()
+def numbered(domain: Domain, cliques: Iterable[Clique]) -> list[tuple[int, ...]]:
+    """Return cliques by the places of their attributes in the domain."""
     place = {name: i for i, name in enumerate(domain.attributes)}
-    numbered = np.array([[place[name] for name in clique] for clique in widest], np.int32)
-    return tuple(widest[i] for i in fitting(domain.shape, numbered, most))
+    return [tuple(place[name] for name in clique) for clique in cliques]
+
+
+def tree_cells(domain: Domain, cliques: Iterable[Clique]) -> int:
+    """Return the number of cells of a junction tree of a model's cliques."""
+    return total_cells(domain.shape, numbered(domain, cliques))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -94,7 +94,12 @@ def exact(name: str, value: Any) -> Fraction:
     raise TypeError(f"{name} must be a number, got {type(value).__name__}: give one such as 1.")
 
 
-def _positive(name: str, value: Any) -> Fraction:
+def exact_positive(name: str, value: Any) -> Fraction:
+    """Return a number > 0 as an exact fraction; see `exact`.
+
+    Raises:
+        ValueError: it is not above 0.
+    """
     result = exact(name, value)
     if result <= 0:
         raise ValueError(f"{name} must be > 0, got {shortened(value)}: give a number such as 1 or 0.1.")
@@ -145,12 +150,12 @@ def exact_epsilon(value: Any) -> Fraction:
         >>> exact_epsilon("1/3") * 3
         Fraction(1, 1)
     """
-    return _representable("epsilon", value, _positive("epsilon", value))
+    return _representable("epsilon", value, exact_positive("epsilon", value))
 
 
 def exact_rho(value: Any) -> Fraction:
     """Return a zCDP parameter rho as a fraction; raises as `exact_epsilon` does."""
-    return _representable("rho", value, _positive("rho", value))
+    return _representable("rho", value, exact_positive("rho", value))
 
 
 def exact_share(name: str, value: Any, such: str = "0.05") -> Fraction:
@@ -254,7 +259,7 @@ def split(total: Fraction, weights: Sequence[Any]) -> tuple[Fraction, ...]:
         (Fraction(1, 3), Fraction(2, 3))
     """
     each = checks.several("weights", weights, "numbers", "give a list, such as [1, 1] for two equal parts")
-    exact_weights = [_positive("a weight of the budget", weight) for weight in each]
+    exact_weights = [exact_positive("a weight of the budget", weight) for weight in each]
     if not exact_weights:
         raise ValueError("There is nothing to divide the budget between: give at least one weight.")
     unit = total / sum(exact_weights)

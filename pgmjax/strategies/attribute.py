@@ -25,7 +25,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax.random import generator
 from pgmjax.strategies import fixed
 from pgmjax.strategies.optimise import best_end, minimise
@@ -46,25 +45,18 @@ class AttributeStrategy:
     Attributes:
         matrix: [rows, size]; integers for fixed strategies.
         inverse: ``(A^T A)^+`` [size, size] of the matrix divided by its norm.
-        weights: weights of a p-identity [p, size], for continuing the search; else None.
-        full: the matrix of a full-rank strategy [size, size], for continuing the search; else None.
+        end: where its search ended and may continue: the weights of a p-identity [p, size], or a full-rank
+            matrix [size, size]; None for a fixed strategy.
     """
 
     matrix: np.ndarray
     inverse: np.ndarray
-    weights: np.ndarray | None = None
-    full: np.ndarray | None = None
+    end: np.ndarray | None = None
 
     @classmethod
-    def of(
-        cls,
-        matrix: np.ndarray,
-        norm: str,
-        weights: np.ndarray | None = None,
-        full: np.ndarray | None = None,
-    ) -> AttributeStrategy:
+    def of(cls, matrix: np.ndarray, norm: str, end: np.ndarray | None = None) -> AttributeStrategy:
         """Return a strategy with its inverse at sensitivity 1."""
-        return cls(matrix, inverse_gram(matrix) * column_norm(matrix, norm) ** 2, weights, full)
+        return cls(matrix, inverse_gram(matrix) * column_norm(matrix, norm) ** 2, end)
 
 
 def best_factor(
@@ -114,16 +106,15 @@ def _searched(
 ) -> AttributeStrategy:
     size = len(gram)
     found = [_fixed(kind, size, norm) for kind in fixed.FIXED]
+    start = None if earlier is None else earlier.end
     if size <= MAX_SIZE and norm == "l1":
-        start = None if earlier is None else earlier.weights
-        again = 0 if start is not None else restarts
+        again = restarts if start is None else 0
         weights, _ = optimise_p_identity(gram, restarts=again, seed=seed, start=start)
         kept = weights[weights.max(axis=1) > _SMALLEST_WEIGHT]
         found.append(AttributeStrategy.of(p_identity(kept), norm, weights))
     elif size <= _MAX_FULL_RANK and norm == "l2":
-        begun = None if earlier is None else earlier.full
-        square = optimise_full_rank(gram, start=begun, max_steps=300 if begun is None else 60)[0]
-        found.append(AttributeStrategy.of(square, norm, full=square))
+        square, _ = optimise_full_rank(gram, start=start, max_steps=300 if start is None else 60)
+        found.append(AttributeStrategy.of(square, norm, square))
     return min(found, key=lambda factor: float(np.vdot(gram, factor.inverse)))
 
 
@@ -195,13 +186,7 @@ p_identity_error.defvjp(_error_and_gradient, lambda gradient, factor: (None, fac
 
 
 def optimise_p_identity(
-    gram: np.ndarray,
-    rows: int | None = None,
-    *,
-    restarts: int = 5,
-    seed: int = 0,
-    start: np.ndarray | None = None,
-    max_steps: int = 2000,
+    gram: np.ndarray, *, restarts: int = 5, seed: int = 0, start: np.ndarray | None = None
 ) -> tuple[np.ndarray, float]:
     """Return the weights of the best p-identity found, and its error in units (its sensitivity is 1).
 
@@ -209,17 +194,15 @@ def optimise_p_identity(
 
     Args:
         gram: ``W^T W`` of the workload [size, size].
-        rows: p. Default: `default_rows`.
         restarts: number of random starts (at least one without `start`).
         seed: seed of the random starts.
-        start: weights [rows, size] as an additional start.
-        max_steps: maximum number of evaluations per start.
+        start: weights [p, size] as an additional start.
 
     Returns:
         weights [p, size] >= 0, and the total expected squared error in units of ``2 / epsilon**2``.
 
     Raises:
-        ValueError: a Gram matrix that is not square and finite, or arguments out of range.
+        ValueError: a Gram matrix that is not finite.
 
     Example:
         >>> from pgmjax.queries import prefix
@@ -229,21 +212,17 @@ def optimise_p_identity(
         ((2, 32), True)
     """
     gram = check_gram(gram)
-    rows = default_rows(gram) if rows is None else checks.integer("rows", rows, low=1)
-    restarts = checks.integer("restarts", restarts, low=1 if start is None else 0)
     starts = [] if start is None else [np.maximum(start, 0)]
-    random = generator(seed)
+    random, rows = generator(seed), default_rows(gram)
     starts += [random.random((rows, len(gram))) for _ in range(restarts)]
     scale = float(np.trace(gram)) or 1.0
-    weights, error = best_end(p_identity_error, [gram / scale], starts, max_steps=max_steps)
+    weights, error = best_end(p_identity_error, [gram / scale], starts)
     return weights, error * scale
 
 
 def check_gram(gram: Any) -> np.ndarray:
-    """Return a Gram matrix in float64; refuse one that is not square and finite."""
+    """Return a Gram matrix in float64; refuse one that is not finite, as those of huge weights."""
     gram = np.asarray(gram, np.float64)
-    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not gram.size:
-        raise ValueError(f"a Gram matrix must be square, [size, size], got shape {gram.shape}.")
     if not np.isfinite(gram).all():
         raise ValueError("a Gram matrix must be finite.")
     return gram

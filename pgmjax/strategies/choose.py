@@ -20,23 +20,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, in_order
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, marginal, matrix, total
-from pgmjax.queries.workload import Workload
+from pgmjax.queries.workload import Entry, Workload
 from pgmjax.random import generator
 from pgmjax.strategies import weighted_marginals
 from pgmjax.strategies.attribute import AttributeStrategy, best_factor, fixed_factor, is_identity
 from pgmjax.strategies.grams import Term, query_terms, trace
 from pgmjax.strategies.least_squares import serving
 from pgmjax.strategies.strategy import (
-    NORMS,
     LocalStrategy,
     MarginalStrategy,
     Strategy,
-    entry_terms,
     entry_trace,
     sensitivity_squared,
     unit_variances,
@@ -86,13 +83,6 @@ def optimise_product(
         for each in range(1 if alone else restarts)
     ]
     return min(found, key=lambda pair: pair[1])
-
-
-def fixed_product(
-    kind: str, terms: Sequence[Term], clique: Clique, domain: Domain, norm: str
-) -> dict[str, AttributeStrategy]:
-    """Return a fixed strategy for each attribute, by name (see `strategies.attribute.fixed_factor`)."""
-    return {name: fixed_factor(kind, _weighted(terms, name, domain[name], {}), norm) for name in clique}
 
 
 def _once(
@@ -147,28 +137,36 @@ def grouped(
     restarts: int = 5,
     seed: int = 0,
 ) -> LocalStrategy:
-    """Return a strategy with one product for each set of attributes in the workload.
+    """Return a strategy with one product for each set of attributes in the workload, or one for all entries.
 
     Args:
-        name: "union" (optimised), "identity", "h2", "hb", "wavelet", or "workload" (each entry's own query).
+        name: "union" (optimised), "identity", "h2", "hb", "wavelet", "workload" (each entry's own query), or
+            "kron" (OPT_kron: one optimised product over all attributes that answers every entry).
         workload: the workload to be answered.
         domain: the domain.
         norm: "l1" for Laplace, "l2" for Gaussian noise.
         relation: which tables are neighbours.
         split: how the budget is split between the groups, "optimal" or "equal".
-        restarts: number of random starts of "union".
+        restarts: number of random starts of "union" and "kron".
         seed: seed of the random starts.
+
+    Raises:
+        ValueError: an entry is a joint matrix over several attributes, for "kron".
     """
     if name == "workload":
         serves = list(range(len(workload.entries)))
         queries = [whole(entry.query, domain) for entry in workload.entries]
     else:
-        cliques = list(dict.fromkeys(frozenset(entry.clique) for entry in workload.entries))
-        serves = [cliques.index(frozenset(entry.clique)) for entry in workload.entries]
-        members: list[list[tuple[Query, float]]] = [[] for _ in cliques]
-        for entry, at in zip(workload.entries, serves, strict=True):
-            members[at].append((entry.query, float(entry.weight) ** 2))
-        queries = [_product(name, group, domain, norm, restarts, seed) for group in members]
+        every = _attributes(workload, domain)
+        answering = [every if name == "kron" else entry.clique for entry in workload.entries]
+        groups: dict[frozenset[str], list[Entry]] = {}
+        for clique, entry in zip(answering, workload.entries, strict=True):
+            groups.setdefault(frozenset(clique), []).append(entry)
+        serves = [list(groups).index(frozenset(clique)) for clique in answering]
+        queries = [
+            _product(name, answering[serves.index(at)], group, domain, norm, restarts, seed)
+            for at, group in enumerate(groups.values())
+        ]
     return served(name, workload, domain, queries, serves, norm, relation, split)
 
 
@@ -194,41 +192,27 @@ def served(
     return LocalStrategy(name, tuple(queries), tuple(shares.tolist()), tuple(serves), tuple(traces))
 
 
-def whole_product(
-    workload: Workload,
+def _product(
+    name: str,
     clique: Clique,
+    group: Sequence[Entry],
     domain: Domain,
     norm: str,
-    relation: Relation,
-    *,
-    restarts: int = 5,
-    seed: int = 0,
-) -> LocalStrategy:
-    """Return OPT_kron: one product over all attributes that answers every entry.
-
-    Raises:
-        ValueError: an entry is a joint matrix over several attributes.
-    """
-    terms: list[Term] = []
-    for entry in workload.entries:
-        terms += query_terms(entry.query, domain, float(entry.weight) ** 2)
-    factors, _ = optimise_product(terms, clique, domain, norm, restarts=restarts, seed=seed)
-    query = whole(_as_query(factors), domain)
-    return served("kron", workload, domain, [query], [0] * len(workload.entries), norm, relation, "equal")
-
-
-def _product(
-    name: str, group: Sequence[tuple[Query, float]], domain: Domain, norm: str, restarts: int, seed: int
+    restarts: int,
+    seed: int,
 ) -> Query:
-    clique = group[0][0].clique
-    joint = any(isinstance(query, DenseMatrix) and len(query.clique) > 1 for query, _ in group)
-    if joint or name == "identity":
+    """Return the product over a clique that answers a group of entries on its attributes."""
+    joint = any(isinstance(each.query, DenseMatrix) and len(each.clique) > 1 for each in group)
+    if name == "identity" or (joint and name != "kron"):
         return marginal(clique)
-    terms = [term for query, weight in group for term in query_terms(query, domain, weight)]
-    if name == "union":
+    terms = [term for each in group for term in query_terms(each.query, domain, float(each.weight) ** 2)]
+    if name in ("union", "kron"):
         factors, _ = optimise_product(terms, clique, domain, norm, restarts=restarts, seed=seed)
     else:
-        factors = fixed_product(name, terms, clique, domain, norm)
+        factors = {
+            attribute: fixed_factor(name, _weighted(terms, attribute, domain[attribute], {}), norm)
+            for attribute in clique
+        }
     return whole(_as_query(factors), domain)
 
 
@@ -272,7 +256,7 @@ def strategy(
         seed: seed of the random starts.
 
     Raises:
-        ValueError: an argument out of range, or a workload that this kind of strategy cannot answer.
+        ValueError: a workload that this kind of strategy cannot answer.
 
     Example:
         >>> domain = Domain({"a": 2, "b": 3})
@@ -281,18 +265,10 @@ def strategy(
         >>> [round(share, 3) for share in made.shares]
         [0.591, 0.409]
     """
-    name = checks.choice("strategy", name, NAMES)
-    norm = checks.choice("norm", norm, NORMS)
-    split = checks.choice("split", split, SPLITS)
-    restarts = checks.integer("restarts", restarts, low=1)
     workload = workload.over(domain)
-    search = {"restarts": restarts, "seed": seed}
     if name == "marginals":
-        return _marginals(workload, domain, norm, split, **search)
-    if name == "kron":
-        clique = _attributes(workload, domain)
-        return whole_product(workload, clique, domain, norm, relation, **search)
-    return grouped(name, workload, domain, norm, relation, split=split, **search)
+        return _marginals(workload, domain, norm, split, restarts, seed)
+    return grouped(name, workload, domain, norm, relation, split=split, restarts=restarts, seed=seed)
 
 
 def candidates(
@@ -374,15 +350,14 @@ def answered_alone(
 
 
 def _attributes(workload: Workload, domain: Domain) -> Clique:
-    named = {name for entry in workload.entries for name in entry.clique}
-    return tuple(name for name in domain.attributes if name in named)
+    return in_order(domain.attributes, set().union(*workload.cliques))
 
 
 def _marginals(
     workload: Workload, domain: Domain, norm: str, split: str, restarts: int, seed: int
 ) -> MarginalStrategy:
     attributes = _attributes(workload, domain)
-    terms = entry_terms(workload, domain)
+    terms = [query_terms(entry.query, domain) for entry in workload.entries]
     spectrum = weighted_marginals.Spectrum.of(terms, attributes, domain)
     squares = np.array([[float(entry.weight) ** 2] for entry in workload.entries])
     competing = weighted_marginals.Spectrum(

@@ -8,21 +8,18 @@ References:
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
-
-from pgmjax._internal import checks
 
 
 def identity(size: int) -> np.ndarray:
     """Return the identity [size, size]."""
-    return np.eye(_size(size), dtype=np.int64)
+    return np.eye(size, dtype=np.int64)
 
 
 def total(size: int) -> np.ndarray:
     """Return the row of ones [1, size]; it answers only the total."""
-    return np.ones((1, _size(size)), np.int64)
+    return np.ones((1, size), np.int64)
 
 
 def hierarchy(size: int, branching: int, root: bool = True) -> np.ndarray:
@@ -39,7 +36,6 @@ def hierarchy(size: int, branching: int, root: bool = True) -> np.ndarray:
     Returns:
         int64 [nodes, size], zeros and ones.
     """
-    size, branching = _size(size), checks.integer("branching", branching, low=2)
     level, rows = [(0, size)], [(0, size)] if root or size == 1 else []
     while any(high - low > 1 for low, high in level):
         level = [part for low, high in level for part in _parts(low, high, branching)]
@@ -61,7 +57,6 @@ def h2(size: int) -> np.ndarray:
 
 def hb(size: int) -> np.ndarray:
     """Return the tree without root whose branching is best for ranges; the identity for sizes below 3."""
-    size = _size(size)
     return identity(size) if size < 3 else hierarchy(size, hb_branching(size), root=False)
 
 
@@ -74,10 +69,10 @@ def hb_branching(size: int) -> int:
     """
 
     def cost(branching: int) -> float:
-        levels = _levels(size, branching)
+        levels = next(levels for levels in itertools.count() if branching**levels >= size)
         return (branching - 1) * levels**3 - 2 * (branching + 1) * levels**2 / 3
 
-    return min(range(2, checks.integer("size", size, low=2) + 1), key=cost)
+    return min(range(2, size + 1), key=cost)
 
 
 def wavelet(size: int) -> np.ndarray:
@@ -89,17 +84,11 @@ def wavelet(size: int) -> np.ndarray:
         >>> wavelet(4).tolist()
         [[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]]
     """
-    size = _size(size)
-    full = 2 ** math.ceil(math.log2(size)) if size > 1 else 1
-    rows = [np.ones(full, np.int64)]
-    width = full
-    while width > 1:
-        for low in range(0, full, width):
-            row = np.zeros(full, np.int64)
-            row[low : low + width // 2], row[low + width // 2 : low + width] = 1, -1
-            rows.append(row)
-        width //= 2
-    result = np.stack(rows)[:, :size]
+    rows = identity(1)
+    while rows.shape[1] < size:  # halve every code: the rows so far, then the first half minus the second
+        halves = np.kron(identity(rows.shape[1]), np.array([1, -1]))
+        rows = np.concatenate([np.kron(rows, np.array([1, 1])), halves])
+    result = rows[:, :size]
     return result[np.abs(result).sum(axis=1) > 0]
 
 
@@ -111,15 +100,3 @@ def _parts(low: int, high: int, branching: int) -> list[tuple[int, int]]:
     parts = min(branching, high - low)
     ends = [low + -(-(high - low) * part // parts) for part in range(parts + 1)]
     return list(itertools.pairwise(ends))
-
-
-def _levels(size: int, branching: int) -> int:
-    levels, reach = 0, 1
-    while reach < size:
-        reach *= branching
-        levels += 1
-    return levels
-
-
-def _size(size: int) -> int:
-    return checks.integer("the size of a strategy's attribute", size, low=1)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique, marginal_of
+from pgmjax.data.cliques import Clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.least_squares import JointCells, WhitenedAnswers, shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement
@@ -196,8 +196,7 @@ def check_cells(domain: Domain, cliques: Iterable[Clique], max_cells: int = MAX_
     Raises:
         ValueError: more cells than `max_cells`.
     """
-    used = {name for clique in cliques for name in clique}
-    names = tuple(name for name in domain.attributes if name in used)
+    names = in_order(domain.attributes, set().union(*cliques))
     cells = domain.size(names)
     if cells > checks.integer("max_cells", max_cells, low=1):
         raise ValueError(

@@ -20,19 +20,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, quantise, total
 from pgmjax.queries.quantise import MAX_BITS
 from pgmjax.queries.workload import Workload
-from pgmjax.strategies.grams import Term, block_gram, query_terms, trace
+from pgmjax.strategies.grams import block_gram, query_terms, trace
 from pgmjax.strategies.weighted_marginals import Spectrum
 
 _SMALLEST_VARIANCE = 1e-100
 """Floor of noise variances, which may be 0 in floats at a large epsilon; keeps sums of inverses finite."""
-
-NORMS = ("l1", "l2")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -133,15 +130,6 @@ def whole(query: Query, domain: Domain) -> Query:
     return quantise(query, domain, bits=min(MAX_BITS - 2, 6 + 10 * real)).query
 
 
-def entry_terms(workload: Workload, domain: Domain) -> list[list[Term]]:
-    """Return the Gram matrix of each entry as a sum of products.
-
-    Raises:
-        ValueError: an entry is a joint matrix over several attributes.
-    """
-    return [query_terms(entry.query, domain) for entry in workload.entries]
-
-
 def entry_trace(target: Query, measured: Query, domain: Domain) -> float:
     """Return the error of a query answered from another's answers with noise of variance 1.
 
@@ -173,7 +161,6 @@ def block_inverse(block: AttributeQuery, size: int) -> np.ndarray:
 
 def column_norm(strategy: np.ndarray, norm: str) -> float:
     """Return the largest L1 or L2 norm of a column of a strategy [rows, size]."""
-    norm = checks.choice("norm", norm, NORMS)
     strategy = np.abs(np.asarray(strategy, np.float64))
     sums = strategy.sum(axis=0) if norm == "l1" else np.sqrt((strategy**2).sum(axis=0))
     return float(sums.max())

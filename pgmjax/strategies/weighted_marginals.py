@@ -75,7 +75,10 @@ class Spectrum:
         for row, terms in zip(values, entries, strict=True):
             for term in terms:
                 _add(row, places, term, attributes, domain)
-        reach = np.array([[_eigenvalue(c, s, attributes, domain) for s in sets] for c in candidates])
+        # the eigenvalue of a marginal is the number of cells outside it, on the sets within it, else 0
+        outside = [math.prod(domain[name] for name in attributes if name not in each) for each in candidates]
+        within = np.array([[each <= candidate for each in sets] for candidate in candidates])
+        reach = within * np.array(outside, np.float64)[:, None]
         named = functools.partial(in_order, attributes)
         return cls(tuple(map(named, sets)), tuple(map(named, candidates)), values, reach)
 
@@ -152,14 +155,6 @@ def _error(values: Any, targets: Any, reach: Any, weights: Any, *, norm: str) ->
 
 
 _errors: dict[str, Callable[..., Any]] = {norm: functools.partial(_error, norm=norm) for norm in ("l1", "l2")}
-
-
-def _eigenvalue(
-    marginal: frozenset[str], tables: frozenset[str], attributes: Clique, domain: Domain
-) -> float:
-    if not tables <= marginal:
-        return 0.0
-    return float(math.prod(domain[name] for name in attributes if name not in marginal))
 
 
 def _add(

@@ -112,13 +112,6 @@ def test_p_values_of_the_right_distribution_are_uniform(distribution):
     assert scipy.stats.kstest(p_values, "uniform").pvalue > ALPHA_UNIFORM
 
 
-def test_p_values_of_two_samples_are_uniform():
-    backend = SeededBackend(6, insecure=True)
-    pairs = [(backend.draw(FOUR, 3_000), backend.draw(FOUR, 1_500)) for _ in range(1_000)]
-    p_values = [goodness.two_sample(*pair).p_value for pair in pairs]
-    assert scipy.stats.kstest(p_values, "uniform").pvalue > ALPHA_UNIFORM
-
-
 @pytest.mark.parametrize("distribution", [[0.5, 0.3, 0.2], [0.9, 0.05, 0.02, 0.02, 0.006, 0.004]])
 def test_p_values_of_categories_are_uniform(distribution):
     """Counts are discrete, but of 5,000 draws finely enough for this many p-values."""
@@ -132,19 +125,6 @@ def test_statistic_against_scipy():
     truth = scipy.stats.chisquare(counts, distribution * counts.sum())
     found = goodness.categorical_fit(counts, distribution)
     assert (found.statistic, found.p_value) == pytest.approx((truth.statistic, truth.pvalue), rel=1e-12)
-    table = np.array([[30, 50, 70], [60, 40, 50]])
-    samples = [np.repeat(np.arange(3), row) for row in table]
-    truth = scipy.stats.chi2_contingency(table, correction=False)
-    found = goodness.two_sample(*samples)
-    assert (found.statistic, found.p_value) == pytest.approx((truth.statistic, truth.pvalue), rel=1e-12)
-    assert (found.bins, found.draws) == (3, 300)
-
-
-def test_two_samples_of_one_distribution_agree_and_of_two_distributions_do_not():
-    assert goodness.two_sample(draws(FOUR, seed=1), draws(FOUR, seed=2)).p_value > ALPHA
-    assert goodness.two_sample(draws(FOUR, seed=1), draws(DiscreteLaplace(4.4), seed=2)).p_value < ALPHA
-    assert goodness.two_sample(draws(FOUR, seed=1), draws(DiscreteGaussian(4 * 2**0.5))).p_value < ALPHA
-    assert goodness.two_sample(draws(FOUR, seed=1), np.repeat(draws(FOUR, 500, seed=2), 200)).p_value < ALPHA
 
 
 def test_categories():
@@ -199,8 +179,6 @@ def test_refused_samples():
         goodness.goodness_of_fit(draws(FOUR, 15), FOUR)
     with pytest.raises(ValueError, match="at most 500000 is tested"):
         goodness.goodness_of_fit(draws(FOUR, 100), DiscreteLaplace(1e9))
-    with pytest.raises(ValueError, match="fewer than two bins"):
-        goodness.two_sample(np.zeros(500, dtype=int), np.zeros(500, dtype=int))
 
 
 def test_refused_distributions():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.audit import mechanism, replay, smoke
+from pgmjax.audit import claims, mechanism, replay, smoke
 from pgmjax.audit.mechanism import neighbours
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -41,12 +41,12 @@ def test_costs_follow_from_sensitivities_and_scales():
     """Closed forms: s/b, s^2/(2 sigma^2), 2s/b for selections, an eighth of the square by bounded range."""
     laplace, gaussian = call(DiscreteLaplace(8.0), 2, "l1"), call(DiscreteGaussian(2.0), 2, "l2_squared")
     flip, exponential = call(PermuteAndFlip(4.0), 1, "linf"), call(ExponentialMechanism(4.0), 1, "linf")
-    assert replay.cost([laplace]) == (0.25, 0.03125)
-    assert replay.cost([gaussian]) == (None, 0.25)
-    assert replay.cost([flip]) == (0.5, 0.125)
-    assert replay.cost([exponential]) == (0.5, 0.03125)
-    assert replay.cost([laplace, flip, exponential]) == (1.25, 0.1875)
-    assert replay.cost([]) == (0.0, 0.0)
+    assert claims.cost([laplace]) == (0.25, 0.03125)
+    assert claims.cost([gaussian]) == (None, 0.25)
+    assert claims.cost([flip]) == (0.5, 0.125)
+    assert claims.cost([exponential]) == (0.5, 0.03125)
+    assert claims.cost([laplace, flip, exponential]) == (1.25, 0.1875)
+    assert claims.cost([]) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_costs_follow_from_sensitivities_and_scales():
 )
 def test_a_sensitivity_in_the_wrong_norm_is_found(distribution, norm):
     with pytest.raises(NonInterferenceError, match=f"declares its sensitivity in {norm}, where its noise"):
-        replay.cost([call(distribution, 1, norm)])
+        claims.cost([call(distribution, 1, norm)])
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -95,9 +95,9 @@ def test_the_record_that_differs_has_extreme_codes(relation, max_weight):
 def test_an_exact_number_that_moves_is_found():
     moving = Call("public count", (), None, Sensitivity(1, "l1", Relation.ADD_REMOVE), np.zeros(1, np.int64))
     with pytest.raises(NonInterferenceError, match="hands out exact numbers that neighbours move by 1"):
-        replay.cost([moving])
+        claims.cost([moving])
     still = Call("public count", (), None, Sensitivity(0, "l1", Relation.REPLACE_ONE), np.zeros(1, np.int64))
-    assert replay.cost([still]) == (0.0, 0.0)
+    assert claims.cost([still]) == (0.0, 0.0)
 
 
 def test_neighbours_are_made_up_again_from_the_seed():

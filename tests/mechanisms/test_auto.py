@@ -9,7 +9,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import Auto, Marginals
-from pgmjax.mechanisms.auto import LOUD
+from pgmjax.mechanisms.auto import LARGEST_NOISE
 from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 5, "d": 40, "e": 50})
@@ -67,7 +67,9 @@ def test_the_largest_are_left_out_by_the_rule(records):
         covered = {name for pair in order[:kept] for name in pair}
         parts = kept + len(DOMAIN) - len(covered)
         stddev = DiscreteLaplace(2.0 * parts).stddev
-        return np.mean([DOMAIN.size(pair) for pair in order[:kept]]) * float(stddev) <= LOUD * records
+        return (
+            np.mean([DOMAIN.size(pair) for pair in order[:kept]]) * float(stddev) <= LARGEST_NOISE * records
+        )
 
     kept = max((k for k in range(1, len(order) + 1) if bearable(k)), default=0)
     covered = {name for pair in order[:kept] for name in pair}

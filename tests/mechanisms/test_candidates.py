@@ -41,8 +41,8 @@ def test_numbers_off_the_grid_are_moved_to_its_end():
 def test_the_largest_sensitivity():
     cliques = [("one",), ("a", "b")]
     mechanism = Marginals(epsilon=1, relation=Relation.REPLACE_ONE)
-    plain = mechanism.request(DOMAIN, Workload(cliques))
-    weighted = mechanism.request(DOMAIN, Workload(cliques), max_weight=3)
+    plain = mechanism._request(DOMAIN, Workload(cliques))
+    weighted = mechanism._request(DOMAIN, Workload(cliques), max_weight=3)
     assert plain.sensitivity(cliques) == 2
     assert weighted.sensitivity(cliques, "rho") == 18
     assert plain.sensitivity(cliques[:1]) == 1

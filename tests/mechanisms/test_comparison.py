@@ -180,11 +180,10 @@ def made(*mechanisms, product=(0.1, 0.3, 0.5)):
 
 
 def test_every_mechanism_is_compared_if_none_is_named(monkeypatch):
-    def add(runs, kind, *given):
-        runs.found.setdefault(kind, []).append(0.5)
-        runs.seconds.append(0.0)
+    def run(mechanism, asked, kind, *given):
+        return comparison._SimulatedRun(kind, 0.5, 0.0, 0)
 
-    monkeypatch.setattr(comparison._Runs, "add", add)
+    monkeypatch.setattr(comparison, "_simulated_run", run)
     found = [each.name for each in compare().mechanisms]
     assert found == list(pj.mechanisms.names()) and "batch-aim" in found
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pgmjax import audit
 from pgmjax import queries as q
 from pgmjax.audit import replay, replay_mechanism
 from pgmjax.data.dataset import Dataset
@@ -149,7 +150,7 @@ def test_the_audit_counts_every_draw():
     other["a"] = 2 - other["a"]
     pair = [Dataset.from_columns(DOMAIN, columns(20)) for _ in range(2)]
     tape = replay.check_pair(run, *pair)
-    assert replay.cost(tape.calls)[0] == pytest.approx(float(Game(20, Fraction("0.01"), 3).pure(3)))
+    assert audit.cost(tape.calls)[0] == pytest.approx(float(Game(20, Fraction("0.01"), 3).pure(3)))
 
 
 def test_a_smaller_step_where_the_budget_is_small():

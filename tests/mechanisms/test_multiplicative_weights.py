@@ -46,7 +46,7 @@ def test_an_update_is_the_formula_and_keeps_the_potential_inequality():
     for _ in range(1500):
         n, a, b, q, m = random_case(rng)
         estimate = started_at(a.reshape(DOMAIN.shape))
-        estimate.update(LinearMeasurement(ALL, [m], 1.0, queries.DenseMatrix(ALL, q[None])), n)
+        estimate.step(LinearMeasurement(ALL, [m], 1.0, queries.DenseMatrix(ALL, q[None])), n)
         after = counts(estimate, 1.0).reshape(-1)
         expected = a * np.exp(q * (m - n * (q @ a)) / (2 * n))
         np.testing.assert_allclose(after, expected / expected.sum(), rtol=1e-9)
@@ -58,7 +58,7 @@ def test_an_update_is_the_formula_and_keeps_the_potential_inequality():
 @pytest.mark.parametrize("answer", [1e9, -1e9])
 def test_an_answer_far_outside_is_cut_to_a_factor_of_e(answer):
     estimate = FullVector(DOMAIN)
-    moved = estimate.update(
+    moved = estimate.step(
         LinearMeasurement(("a",), [answer], 1.0, queries.Product({"a": queries.point(0)})), 10
     )
     table = counts(estimate, 1.0, ("a",))
@@ -92,7 +92,7 @@ def test_a_step_with_many_rows_never_raises_the_squared_error(query):
     for _ in range(300):
         left = asked.flat_values() - query.apply(counts(estimate, 50.0, query.clique)).reshape(-1)
         errors.append(float(left @ left))
-        estimate.update(asked, 50.0)
+        estimate.step(asked, 50.0)
     assert all(later <= earlier * (1 + 1e-12) for earlier, later in itertools.pairwise(errors))
     assert errors[-1] < 0.2 * errors[0]
 
@@ -142,7 +142,7 @@ def test_factors_are_the_whole_domain_in_less_memory(seed):
         assert whole.cells_with(clique) == domain.size(domain.attributes)
         for estimate in (whole, factors):
             estimate.sweep([asked], 100, 3)
-        assert factors.cells == forecast <= domain.size(domain.attributes)
+        assert factors.size == forecast <= domain.size(domain.attributes)
         held = [name for vector in factors.vectors for name in vector.attributes]
         assert len(set(held)) == len(held)
         wanted = tuple(rng.permutation(names).tolist())
@@ -156,18 +156,18 @@ def test_the_whole_domain_is_refused_with_figures():
         FullVector(ADULT)
     words = str(caught.value)
     assert "the whole domain of 8 attributes hold 25,245,000,000 cells" in words
-    assert "564 GiB" in words and "is available. Use the engine" in words
+    assert "564 GiB" in words and "is available: use the engine" in words
 
 
 def test_merging_factors_is_refused_with_figures_and_changes_nothing():
     """The paper's first picks on Adult overlap on race and capital gain: the union is not made."""
     estimate = FactoredWeights(ADULT, max_bytes=10**7)
     first = LinearMeasurement(("occupation", "race", "loss"), np.ones((15, 5, 100)), 1.0)
-    estimate.update(first, 7500)
-    assert estimate.cells == 7500
+    estimate.step(first, 7500)
+    assert estimate.size == 7500
     overlapping = LinearMeasurement(("hours", "race", "gain"), np.ones((99, 5, 100)), 1.0)
     cells = 5 * 99 * 100 * 15 * 100
     assert estimate.cells_with(overlapping.clique) == cells
     with pytest.raises(ModelTooLargeError, match=rf"merged for .* hold {cells:,} cells .*9.54 MiB is avail"):
-        estimate.update(overlapping, 7500)
-    assert estimate.cells == 7500 and len(estimate.vectors) == 1
+        estimate.step(overlapping, 7500)
+    assert estimate.size == 7500 and len(estimate.vectors) == 1

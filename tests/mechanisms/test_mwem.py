@@ -16,7 +16,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import MWEM
 from pgmjax.mechanisms.adaptive import Engine, averaged
 from pgmjax.mechanisms.candidates import Candidates
-from pgmjax.mechanisms.multiplicative_weights import Weights
+from pgmjax.mechanisms.multiplicative_weights import FactoredWeights
 from pgmjax.mechanisms.mwem import ARMS, PENALTIES, Rounds
 from pgmjax.mechanisms.run import FitError
 from pgmjax.privacy.accounting.zcdp import rho_for
@@ -256,8 +256,6 @@ def test_full_and_factored_weights_make_the_same_release():
 
 
 def test_without_history_only_the_newest_answer_is_used(monkeypatch):
-    from pgmjax.mechanisms.multiplicative_weights import FactoredWeights
-
     seen, sweep = [], FactoredWeights.sweep
     monkeypatch.setattr(
         FactoredWeights,
@@ -345,7 +343,7 @@ def test_candidates_stay_within_the_cells_of_each_round():
 
 def test_the_whole_domain_is_refused_before_anything_is_spent(spending):
     with pytest.raises(
-        ValueError, match=r"whole domain of 8 attributes hold 100,000,000 cells .*2.24 GiB; 954 MiB"
+        ValueError, match=r"whole domain of 8 attributes hold 100,000,000 cells .*2.24 GiB, and 954 MiB"
     ):
         make(estimate=ARMS[1]).run(WIDE_DATA, PAIRS)
     with pytest.raises(
@@ -408,7 +406,7 @@ def spending(monkeypatch):
     [
         (ADD, "marginals", ARMS[0], Engine),
         (REPLACE, "queries", ARMS[0], Engine),
-        (ADD, "queries", ARMS[2], Weights),
+        (ADD, "queries", ARMS[2], FactoredWeights),
     ],
 )
 def test_an_interrupted_run_goes_on_in_the_ledger(relation, select, arm, kind, tmp_path, monkeypatch):

@@ -5,8 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax import queries
-from pgmjax.audit import replay
+from pgmjax import audit, queries
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -121,7 +120,7 @@ def test_the_tape_adds_up_what_they_cost_and_plays_them_back():
     recorded = Tape()
     with recorded.recording():
         first = run(COLUMNS)
-    _, rho = replay.cost(recorded.calls)
+    _, rho = audit.cost(recorded.calls)
     assert len(recorded.calls) == 1 and rho == pytest.approx(0.5, rel=1e-6)
     with recorded.replaying():
         assert run({name: column[1:] for name, column in COLUMNS.items()}).tolist() == first.tolist()

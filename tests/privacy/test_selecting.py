@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax import queries
-from pgmjax.audit import replay
+from pgmjax import audit, queries
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -121,7 +120,7 @@ def test_a_tape_counts_every_draw():
     recorded = tape.Tape()
     with recorded.recording():
         first = run(counted([5, 7]))
-    epsilon, rho = replay.cost(recorded.calls)
+    epsilon, rho = audit.cost(recorded.calls)
     assert len(recorded.calls) == 5 and epsilon == pytest.approx(2.5) and rho == pytest.approx(5 * 0.25 / 8)
     with recorded.replaying():
         assert run(counted([5, 8])).tolist() == first.tolist()

@@ -11,7 +11,7 @@ from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, WeightedSum, all_ranges, prefix
 from pgmjax.strategies import fixed, grams
-from pgmjax.strategies.strategy import NORMS, column_norm, inverse_gram
+from pgmjax.strategies.strategy import column_norm, inverse_gram
 
 HERE = pathlib.Path(__file__).parent
 
@@ -56,7 +56,7 @@ def test_published_errors_in_both_norms(size, kind):
         strategy = fixed.FIXED[name](size)
         levels = np.abs(strategy).sum(axis=0).max()
         error = np.vdot(gram, inverse_gram(strategy))
-        l1, l2 = (np.sqrt(column_norm(strategy, norm) ** 2 * error / number) for norm in NORMS)
+        l1, l2 = (np.sqrt(column_norm(strategy, norm) ** 2 * error / number) for norm in ("l1", "l2"))
         digits = 6e-4 if kind == "permuted" else 1e-4  # as many as are printed
         assert l1 == pytest.approx(value, abs=digits)
         assert l2 == pytest.approx(value / math.sqrt(levels), abs=digits)
@@ -122,11 +122,5 @@ def test_the_formula_is_the_error_of_least_squares():
 
 
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="norm must be one of"):
-        column_norm(np.eye(2), "l3")
-    with pytest.raises(ValueError, match="branching"):
-        fixed.hierarchy(4, 1)
-    with pytest.raises(ValueError, match="size"):
-        fixed.h2(0)
     with pytest.raises(ValueError, match="too many for its expected error"):
         grams.block_gram(queries.ranges([(0, 1)] * 60_000), 1000)

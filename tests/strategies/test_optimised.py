@@ -14,7 +14,7 @@ from pgmjax.queries import Product, all_ranges, prefix
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies import attribute, grams, optimise, weighted_marginals
 from pgmjax.strategies import choose as kron
-from pgmjax.strategies.strategy import NORMS, column_norm
+from pgmjax.strategies.strategy import column_norm
 
 HERE = pathlib.Path(__file__).parent
 
@@ -139,12 +139,8 @@ def test_small_workloads_need_no_search():
 
 
 def test_bad_gram_matrices_are_refused():
-    with pytest.raises(ValueError, match="must be square"):
-        attribute.optimise_p_identity(np.ones((2, 3)))
     with pytest.raises(ValueError, match="must be finite"):
         attribute.optimise_full_rank(np.full((2, 2), np.nan))
-    with pytest.raises(ValueError, match="restarts"):
-        attribute.optimise_p_identity(np.eye(3), restarts=0)
 
 
 def test_product_errors_are_those_of_the_joint_matrices():
@@ -154,7 +150,7 @@ def test_product_errors_are_those_of_the_joint_matrices():
         Product({"a": queries.total(), "b": all_ranges()}),
     ]
     terms = [term for query in union for term in grams.query_terms(query, domain)]
-    for norm in NORMS:
+    for norm in ("l1", "l2"):
         factors, error = kron.optimise_product(terms, ("a", "b"), domain, norm, restarts=1)
         joint = np.kron(factors["a"].matrix, factors["b"].matrix)
         dense = WORKLOADS.expected_error(WORKLOADS.dense(terms, ("a", "b"), domain), joint, norm)
