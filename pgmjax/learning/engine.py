@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries, stored_rows
-from pgmjax.learning.linear import least_squares
+from pgmjax.learning.linear import LinearLearner, least_squares
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix
 
@@ -21,7 +19,7 @@ PRECISION = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
-class EngineLearner(Learner):
+class EngineLearner(LinearLearner):
     """Nonnegative cell counts that fit the answers best; among several fits, the most spread out.
 
     Encodings are the queries' weights for all cells of a small domain. Unlike least squares, this learner
@@ -49,6 +47,7 @@ class EngineLearner(Learner):
     tolerance: float = 1e-4
 
     name: ClassVar[str] = "engine"
+    intercept = False
 
     def __post_init__(self) -> None:
         if self.total is not None:
@@ -56,52 +55,21 @@ class EngineLearner(Learner):
         checks.set_integers(self, "max_steps", low=1)
         checks.number("tolerance", self.tolerance, above=0)
 
-    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedEngine:
-        """Learn from answered queries, as in `Learner.fit`; the fit is deterministic."""
-        given = Examples.of(encodings, answers, weights)
-        cells = self._cells(given)
-        return FittedEngine(self, cells if given.batched else cells[0])
-
-    def _cells(self, given: Examples) -> np.ndarray:
+    def _solve(self, rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return counts of cells [batch, cells]; all rows of the batch are fitted together."""
-        domain, query = Domain({"cell": given.dimensions}), DenseMatrix(("cell",), given.encodings)
+        domain, query = Domain({"cell": rows.shape[1]}), DenseMatrix(("cell",), rows)
         if self.total is None:
-            found = least_squares(given.encodings, given.answers, given.weights)
+            found = least_squares(rows, answers, weights)
             totals = np.maximum(1.0, found.sum(axis=1)).tolist()
         else:
-            totals = [self.total] * len(given.answers)
-        spread = np.sqrt(given.weights.max() / given.weights)
+            totals = [self.total] * len(answers)
+        spread = np.sqrt(weights.max() / weights)
         # Weights are relative, so residuals are scaled by the size of the answers.
-        scales = np.maximum(1.0, PRECISION * np.abs(given.answers).max(axis=1))
-        rows = [
-            [LinearMeasurement(("cell",), answers, scale * spread, query)]
-            for answers, scale in zip(given.answers, scales, strict=True)
+        scales = np.maximum(1.0, PRECISION * np.abs(answers).max(axis=1))
+        measured = [
+            [LinearMeasurement(("cell",), row, scale * spread, query)]
+            for row, scale in zip(answers, scales, strict=True)
         ]
         estimator = Estimator(max_steps=self.max_steps, tol=self.tolerance, progress=False)
-        fits = estimator.fit_batch(domain, rows, totals)
+        fits = estimator.fit_batch(domain, measured, totals)
         return np.stack([np.asarray(fit.model.marginal(("cell",)), np.float64) for fit in fits])
-
-    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedEngine:
-        """Return the fitted learner from the arrays of `FittedEngine.arrays`."""
-        return FittedEngine(self, stored_rows(self, arrays, "cells", dimensions))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FittedEngine(FittedLearner):
-    """Counts of all cells.
-
-    Attributes:
-        learner: the settings.
-        cells: float64 [cells] or [batch, cells], >= 0.
-    """
-
-    learner: EngineLearner
-    cells: np.ndarray
-
-    def predict(self, encodings: Any) -> np.ndarray:
-        """Return the weighted sums of the cell counts."""
-        return self.cells @ encoded_queries(encodings, self.cells.shape[-1]).T
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the cells."""
-        return {"cells": self.cells}

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from pgmjax._internal import checks
-from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
+from pgmjax.learning.base import Examples, Learner
 from pgmjax.learning.linear import ridge
 from pgmjax.random import generator
 
@@ -66,9 +66,8 @@ class GaussianBasis(Learner):
         """True if the penalty is given; an automatic one depends on the answers."""
         return self.penalty is not None
 
-    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedGaussianBasis:
-        """Learn from answered queries, as in `Learner.fit`; the seed draws the centres."""
-        given = Examples.of(encodings, answers, weights)
+    def _learn(self, given: Examples, seed: Any) -> dict[str, Any]:
+        """Fit the functions; the seed draws the centres."""
         different = np.unique(given.encodings, axis=0)
         count = min(len(different), MAX_CENTRES if self.centres is None else self.centres)
         centres = different
@@ -77,52 +76,22 @@ class GaussianBasis(Learner):
         width = _width(centres) if self.width is None else self.width
         features, share = _features(given.encodings, centres, width), given.weights / given.weights.sum()
         # The constant is not penalised: it restores the means subtracted here.
-        mean, told = share @ features, given.answers @ share
-        slopes = ridge(features - mean, given.answers - told[:, None], given.weights, self.penalty)
-        found = np.hstack([slopes, (told - slopes @ mean)[:, None]])
-        return FittedGaussianBasis(self, centres, width, found if given.batched else found[0])
+        mean, means = share @ features, given.answers @ share
+        slopes = ridge(features - mean, given.answers - means[:, None], given.weights, self.penalty)
+        constants = means - slopes @ mean
+        return {"centres": centres, "width": width, "coefficients": slopes, "constants": constants}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedGaussianBasis:
-        """Return the fitted learner from the arrays of `FittedGaussianBasis.arrays`."""
-        names = ("centres", "width", "coefficients")
-        centres, width, found = (np.asarray(arrays.get(name, np.nan), np.float64) for name in names)
-        shaped = centres.ndim == 2 and centres.shape[1] == dimensions and width.size == 1
-        shaped = shaped and found.ndim in (1, 2) and found.shape[-1] == len(centres) + 1
-        if not shaped or not all(np.isfinite(each).all() for each in (centres, width, found)) or width <= 0:
-            raise ValueError(
-                f"the learner {self.name!r} keeps `centres` [centres, {dimensions}], `width` > 0 and "
-                "`coefficients` [centres + 1], all finite: these arrays are not its own."
-            )
-        return FittedGaussianBasis(self, centres, float(width.reshape(())), found)
+    def _predict(self, learned: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
+        features = _features(rows, learned["centres"], learned["width"])
+        return np.asarray(learned["coefficients"] @ features.T + learned["constants"][:, None])
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FittedGaussianBasis(FittedLearner):
-    """Coefficients of Gaussian functions.
-
-    Attributes:
-        learner: the settings.
-        centres: float64 [centres, dimensions].
-        width: width of every function.
-        coefficients: float64 [centres + 1] or [batch, centres + 1]; the last is the constant.
-    """
-
-    learner: GaussianBasis
-    centres: np.ndarray
-    width: float
-    coefficients: np.ndarray
-
-    def predict(self, encodings: Any) -> np.ndarray:
-        """Return the sums of the Gaussian functions of the encodings times their coefficients."""
-        rows = encoded_queries(encodings, self.centres.shape[1])
-        return (
-            self.coefficients[..., :-1] @ _features(rows, self.centres, self.width).T
-            + self.coefficients[..., -1:]
-        )
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return centres, width and coefficients."""
-        return {"centres": self.centres, "width": np.array(self.width), "coefficients": self.coefficients}
+    def _shapes(self, dimensions: int) -> dict[str, tuple[int | str, ...]]:
+        return {
+            "centres": ("centres", dimensions),
+            "width": (),
+            "coefficients": ("batch", "centres"),
+            "constants": ("batch",),
+        }
 
 
 def _features(rows: np.ndarray, centres: np.ndarray, width: float) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from pgmjax._internal import checks
-from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries, stored_rows
+from pgmjax.learning.base import Examples, Learner
 
 _PENALTIES = np.logspace(-6, 6, 49)
 _CONDITION = 1e-10
@@ -22,23 +22,25 @@ _SPARSE = 0.1
 
 
 class LinearLearner(Learner):
-    """Common base of least squares and ridge regression: coefficients of the encoding, perhaps a constant."""
+    """Common base of learners of one coefficient for each entry of the encoding, perhaps with a constant."""
 
     intercept: bool
 
     @abc.abstractmethod
-    def _solve(self, rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray: ...
+    def _solve(self, rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return coefficients [batch, dimensions], one more with a constant, which is the last."""
 
-    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedLinear:
-        """Learn from answered queries, as in `Learner.fit`; the fit is deterministic."""
-        given = Examples.of(encodings, answers, weights)
-        constant = np.ones((len(given.encodings), int(self.intercept)))
-        found = self._solve(np.hstack([given.encodings, constant]), given.answers, given.weights)
-        return FittedLinear(self, found if given.batched else found[0])
+    def _learn(self, given: Examples, seed: Any) -> dict[str, Any]:
+        return {"coefficients": self._solve(self._extended(given.encodings), given.answers, given.weights)}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLinear:
-        """Return the fitted learner from the arrays of `FittedLinear.arrays`."""
-        return FittedLinear(self, stored_rows(self, arrays, "coefficients", dimensions + self.intercept))
+    def _predict(self, learned: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
+        return np.asarray(learned["coefficients"] @ self._extended(rows).T)
+
+    def _shapes(self, dimensions: int) -> dict[str, tuple[int | str, ...]]:
+        return {"coefficients": ("batch", dimensions + self.intercept)}
+
+    def _extended(self, rows: np.ndarray) -> np.ndarray:
+        return np.hstack([rows, np.ones((len(rows), int(self.intercept)))])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,29 +108,6 @@ class Ridge(LinearLearner):
 
     def _solve(self, rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return ridge(rows, answers, weights, self.penalty)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FittedLinear(FittedLearner):
-    """Coefficients, one per entry of the encoding, followed by the constant if there is one.
-
-    Attributes:
-        learner: the settings.
-        coefficients: float64 [dimensions], or [batch, dimensions]; one longer with a constant.
-    """
-
-    learner: LinearLearner
-    coefficients: np.ndarray
-
-    def predict(self, encodings: Any) -> np.ndarray:
-        """Return encodings times coefficients."""
-        length = self.coefficients.shape[-1] - self.learner.intercept
-        slopes, constant = self.coefficients[..., :length], self.coefficients[..., length:]
-        return slopes @ encoded_queries(encodings, length).T + (constant if self.learner.intercept else 0.0)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the coefficients."""
-        return {"coefficients": self.coefficients}
 
 
 def ridge(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray, penalty: float | None) -> np.ndarray:
