@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -78,8 +78,12 @@ def load(folder: Any, make: Callable[..., _History]) -> _History:
         if digest[:32] not in name:
             raise ValueError(f"{name} is not what was written under this name.")
         arrays = contents.arrays(name)
-        reader = _Reader(_told(arrays, record["measurements"]))
-        measurements = [reader.measurement(entry) for entry in record["measurements"]]
+        entries = record["measurements"]
+        parts = {name: _parts(arrays, name, shapes) for name, shapes in _shapes(entries).items()}
+        count = sum(math.prod(entry["shape"]) for entry in entries)
+        if "covariance" in arrays and arrays.header("covariance").shape != (count, count):
+            raise ValueError("its covariance is not that of its answers.")
+        measurements = [_measurement(entry, parts) for entry in entries]
         return make(
             Domain(record["domain"]),
             measurements,
@@ -108,50 +112,40 @@ def _described(measurement: LinearMeasurement, dense: list[np.ndarray]) -> dict[
     }
 
 
-def _told(arrays: files.StoredArrays, entries: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    """Return the arrays that the measurements are read from, if they are as long as the record says."""
-    sizes = dict.fromkeys(("values_i", "values_f", "matrices_i", "matrices_f", "stddevs"), 0)
+def _shapes(entries: list[dict[str, Any]]) -> dict[str, list[list[int]]]:
+    """Return the shapes of what lies in each array, one after another, from the record."""
+    names = "values_i", "values_f", "matrices_i", "matrices_f", "stddevs"
+    result: dict[str, list[list[int]]] = {name: [] for name in names}
     for entry in entries:
-        sizes["values_" + entry["values"]] += math.prod(entry["shape"])
-        sizes["stddevs"] += math.prod(entry["stddev"])
+        result["values_" + entry["values"]].append(entry["shape"])
+        result["stddevs"].append(entry["stddev"])
         if "matrix" in entry["query"]:
             kind, *shape = entry["query"]["matrix"]
-            sizes["matrices_" + kind] += math.prod(shape)
-    told = {name: size for name, size in sizes.items() if size or name in arrays}
-    for name, size in told.items():
-        if arrays.header(name).shape != (size,):
-            raise ValueError(f"{name} is not as long as its record says.")
-    answers = sizes["values_i"] + sizes["values_f"]
-    if "covariance" in arrays and arrays.header("covariance").shape != (answers, answers):
-        raise ValueError("its covariance is not that of its answers.")
-    return {name: arrays[name] for name in told}
+            result["matrices_" + kind].append(shape)
+    return result
 
 
-class _Reader:
-    """Hands out arrays in the order in which they were written."""
+def _parts(arrays: files.StoredArrays, name: str, shapes: list[list[int]]) -> Iterator[np.ndarray]:
+    """Return the parts of an array, which is read if it is as long as the record says."""
+    sizes = [math.prod(shape) for shape in shapes]
+    if (shapes or name in arrays) and arrays.header(name).shape != (sum(sizes),):
+        raise ValueError(f"{name} is not as long as its record says.")
+    parts = np.split(arrays[name], np.cumsum(sizes)[:-1]) if shapes else []
+    return (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
 
-    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
-        self._arrays = arrays
-        self._read: dict[str, int] = {}
 
-    def measurement(self, entry: dict[str, Any]) -> LinearMeasurement:
-        query = self._query(entry["query"])
-        values = self._next("values_" + entry["values"], entry["shape"])
-        stddev = self._next("stddevs", entry["stddev"])
-        distribution = None if entry["scale"] is None else read_noise(entry["noise"], entry)
-        return LinearMeasurement(query.clique, values, stddev, query, entry["noise"], distribution)
-
-    def _query(self, asked: dict[str, Any]) -> Query:
-        if "matrix" in asked:
-            kind, *shape = asked["matrix"]
-            entries = self._next("matrices_" + kind, shape)
-            return DenseMatrix(asked["clique"], entries.astype(np.int64 if kind == "i" else np.float64))
-        return as_entry(0, asked).query
-
-    def _next(self, name: str, shape: list[int]) -> np.ndarray:
-        start = self._read.get(name, 0)
-        self._read[name] = start + int(np.prod(shape, dtype=np.int64))
-        return self._arrays[name][start : self._read[name]].reshape(shape)
+def _measurement(entry: dict[str, Any], parts: dict[str, Iterator[np.ndarray]]) -> LinearMeasurement:
+    """Return a measurement from its description and the next parts of the arrays."""
+    asked = entry["query"]
+    if "matrix" in asked:
+        kind = asked["matrix"][0]
+        entries = next(parts["matrices_" + kind])
+        query: Query = DenseMatrix(asked["clique"], entries.astype(np.int64 if kind == "i" else np.float64))
+    else:
+        query = as_entry(0, asked).query
+    values, stddev = next(parts["values_" + entry["values"]]), next(parts["stddevs"])
+    distribution = None if entry["scale"] is None else read_noise(entry["noise"], entry)
+    return LinearMeasurement(query.clique, values, stddev, query, entry["noise"], distribution)
 
 
 def _flat(arrays: list[np.ndarray]) -> np.ndarray:

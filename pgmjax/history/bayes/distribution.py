@@ -189,10 +189,8 @@ class ExactDistribution(SumDistribution):
         return self.distribution.half_width(self.reach(level))
 
 
-def closed_form(distribution: NoiseSum) -> ExactDistribution | None:
-    """Return the distribution of a sum if it has a closed form, else None."""
-    if not distribution.sizes.size:
-        return None
+def _closed_form(distribution: NoiseSum) -> ExactDistribution | None:
+    """Return the distribution of a sum of some noises if it has a closed form, else None."""
     if all(isinstance(noise, Gaussian) for noise in distribution.distributions):
         return ExactDistribution(Gaussian(distribution.stddev))
     first = distribution.distributions[0]
@@ -254,7 +252,7 @@ def invert(distribution: NoiseSum, resolution: float = 1 / 128) -> SumDistributi
     """
     if not distribution.sizes.size:
         return LatticeDistribution(1.0, np.ones(1), Accuracy(0.0))
-    closed = closed_form(distribution)
+    closed = _closed_form(distribution)
     if closed is not None:
         return closed
     period = 2 * distribution.radius(OUTSIDE)

@@ -268,7 +268,7 @@ def test_probability_calculation_off_the_lattice_reaches_its_level(size, step):
 
 def test_a_lattice_far_finer_than_the_step_is_no_lattice():
     plan = inference.plan_convolution(NoiseSum([1, 0.7, 1e-10], 1.0), step=1.0)
-    assert not plan.exact and plan.accuracy.shift > 0
+    assert not plan.exact and plan.shift > 0
     assert not inference.plan_convolution(NoiseSum([1, 0.7], 1.0), step=1.0).exact
     assert inference.plan_convolution(NoiseSum([1, 0.7], 1.0), step=0.1).exact
 
