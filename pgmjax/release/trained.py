@@ -10,8 +10,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.relation import Relation
-from pgmjax.learning.predictor import Predictor
-from pgmjax.learning.selection import model_bound, noise_bound
+from pgmjax.learning.predictor import Predictor, model_bound, noise_bound
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.queries import Query
 from pgmjax.queries import text as query_text
@@ -125,7 +124,7 @@ class TrainedRelease(Release):
                 parameters are counted as rounded.
 
         References:
-            Zhu et al. 2017, section IV-B, with the corrections listed in `learning.selection`.
+            Zhu et al. 2017, section IV-B, with the corrections listed in `learning.predictor`.
         """
         found = []
         records = max(1, round(self.model.total))

@@ -15,7 +15,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.learning import Linear
 from pgmjax.learning.base import Learner
 from pgmjax.learning.encodings import CellWeights, Encoding
-from pgmjax.learning.selection import Validation
+from pgmjax.learning.predictor import Validation
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import MLDP
 from pgmjax.mechanisms.run import FitError

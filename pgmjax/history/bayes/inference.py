@@ -26,8 +26,7 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax._internal.migration import Named
-from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution, invert
-from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, NoiseSum, SumDistribution, invert
 from pgmjax.measurements.noise import DiscreteNoise, NoiseDistribution
 
 SIZE = 1_000_000

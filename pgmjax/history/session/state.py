@@ -19,10 +19,9 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation
-from pgmjax.history.bayes.blue import BestLinearUnbiased
-from pgmjax.history.bayes.coordinates import NotEstimableError
+from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
+from pgmjax.history.bayes.distribution import NoiseSum
 from pgmjax.history.bayes.inference import Inference
-from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.history.history import History
 from pgmjax.history.session.costs import PLACES, CellAccount, least_epsilon
 from pgmjax.measurements.linear import LinearMeasurement

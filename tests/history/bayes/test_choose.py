@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 from pgmjax.history.bayes import inference
-from pgmjax.history.bayes.distribution import FourierDistribution, invert
+from pgmjax.history.bayes.distribution import FourierDistribution, NoiseSum, invert
 from pgmjax.history.bayes.inference import distribution_of
-from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 
 A = [0.476923077, 0.364485981, -0.032710280, 0.495327103, -0.500071891, 0.261538462, 0.070093458, 0.238389648]
