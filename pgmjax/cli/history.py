@@ -22,17 +22,15 @@ from pgmjax.cli.release import read_names, warn_if_insecure
 from pgmjax.cli.typed import of_file
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.history.bayes.blue import BestLinearUnbiased
-from pgmjax.history.bayes.coordinates import NotEstimableError
+from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
 from pgmjax.history.bayes.inference import Claim, Verdict
 from pgmjax.history.bayes.posterior import posterior
-from pgmjax.history.history import History
+from pgmjax.history.history import DESCRIPTION, History
 from pgmjax.history.kernel.pca import KernelPCA
 from pgmjax.history.kernel.ridge import AlphaChoice, CrossValidation, KernelRidge
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
-from pgmjax.history.storage import DESCRIPTION
 from pgmjax.learning import Learner, as_learner, predictor
 from pgmjax.learning.encodings import as_encoding
 from pgmjax.measurements.inputs import are_secure, of_measurements

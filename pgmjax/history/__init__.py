@@ -1,7 +1,7 @@
 """Learning from a history of noisy answers, after the budget for them has been spent.
 
-- `history`: linear queries with their noisy answers. `rows`: the queries in factored form. `builders`: builds
-  queries. `storage`: histories on disk.
+- `history`: linear queries with their noisy answers, also on disk. `rows`: the queries in factored form.
+  `builders`: builds queries.
 - `prior`: product priors of a record, public or measured with budget.
 - `estimable`: bounds on what remains of a query after subtracting a combination of others.
 - `bayes`: unbiased estimates, with the distribution of their error and posteriors.
@@ -15,16 +15,14 @@ budget.
 
 from pgmjax._internal import migration
 from pgmjax.history import builders
-from pgmjax.history.bayes.blue import BestLinearUnbiased
+from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
 from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl, consistent_answers
-from pgmjax.history.bayes.coordinates import NotEstimableError
 from pgmjax.history.bayes.inference import Claim, distribution_of
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import History
 from pgmjax.history.kernel.inner_products import KernelProduct, kernel
-from pgmjax.history.kernel.pca import KernelPCA
+from pgmjax.history.kernel.pca import Answers, KernelPCA
 from pgmjax.history.kernel.ridge import CrossValidation, KernelRidge
-from pgmjax.history.kernel.system import Answers
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows

@@ -18,16 +18,17 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks, migration
-from pgmjax.data.attribute import Code, code_of
+from pgmjax.data.attribute import Code
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, marginal, matrix, point, subset, total
@@ -62,12 +63,12 @@ _ALL_AXES = 6
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """A condition on one record: codes of an attribute, or others joined by `&`, `|` and `~`.
+    """A condition on one record: values of an attribute, or others joined by `&`, `|` and `~`.
 
     Attributes:
-        joined_by: "codes", "range", "and", "or" or "not".
-        attribute: the name of the attribute, for "codes".
-        codes: the codes (or labels) it holds for, ascending, for "codes"; the ends, for "range".
+        attribute: the name of the attribute; "" for conditions that are joined.
+        values: the values for which it holds: a block of one row of zeros and ones.
+        join: joins the truths of the parts.
         parts: the conditions that are joined.
 
     Example:
@@ -77,9 +78,9 @@ class Condition:
         2
     """
 
-    joined_by: str
     attribute: str = ""
-    codes: tuple[Value, ...] = ()
+    values: AttributeQuery = dataclasses.field(default_factory=total)
+    join: Callable[..., np.ndarray] = np.logical_and
     parts: tuple[Condition, ...] = ()
 
     __bool__ = migration.instead(
@@ -88,13 +89,13 @@ class Condition:
     )
 
     def __and__(self, other: Condition) -> Condition:
-        return _joined("and", self, other)
+        return _joined(np.logical_and, self, other)
 
     def __or__(self, other: Condition) -> Condition:
-        return _joined("or", self, other)
+        return _joined(np.logical_or, self, other)
 
     def __invert__(self) -> Condition:
-        return Condition("not", parts=(self,))
+        return Condition(join=np.logical_not, parts=(self,))
 
     def query(self, domain: Domain) -> Query:
         """Return the query that counts the records satisfying the condition.
@@ -107,62 +108,49 @@ class Condition:
             ValueError: an attribute or code is unknown, the condition never holds, or it distinguishes more
                 than `MAX_CASES` combinations.
         """
-        named = self.over(domain).codes_by_attribute()
-        order = tuple(name for name in domain if name in named)
-        cases = [_cases(named[name], domain[name]) for name in order]
-        shape = [int(case.max()) + 1 for case in cases]
+        truths: dict[str, list[np.ndarray]] = {}
+        holds = self._over(domain, truths)
+        order = tuple(name for name in domain if name in truths)
+        # codes that no part tells apart are one case: the first code of each stands for all of them
+        unique = [
+            np.unique(np.stack(truths[name], axis=1), axis=0, return_index=True, return_inverse=True)
+            for name in order
+        ]
+        firsts, cases = [each[1] for each in unique], [each[2].reshape(-1) for each in unique]
+        shape = [len(first) for first in firsts]
         if math.prod(shape) > MAX_CASES:
             raise ValueError(
                 f"the condition on {order} tells {math.prod(shape):,} combinations of codes apart, above "
                 f"the limit of {MAX_CASES:,}: split it into several queries."
             )
-        first = [np.unique(case, return_index=True)[1] for case in cases]
-        truth = self.over(domain).holds(dict(zip(order, np.ix_(*first), strict=True)))
+        truth = holds(dict(zip(order, np.ix_(*firsts), strict=True)))
         truth = np.broadcast_to(truth, shape).astype(np.int64)
         if not truth.any():
             raise ValueError(f"the condition on {order} never holds: there is nothing to count.")
         terms = [
             (number, Product({n: _block(v[c]) for n, v, c in zip(order, vectors, cases, strict=True)}))
-            for number, vectors in Decomposer().terms(truth)
+            for number, vectors in decomposed(truth)
         ]
         return terms[0][1] if len(terms) == 1 and terms[0][0] == 1 else WeightedSum(terms)
 
-    def over(self, domain: Domain) -> Condition:
-        """Return the condition with labels as codes and attributes as the domain writes them.
+    def _over(self, domain: Domain, truths: dict[str, list[np.ndarray]]) -> Holds:
+        """Return whether the condition holds, as a function of arrays of codes that broadcast together.
 
-        Raises:
-            ValueError: an attribute or a label is unknown, or a range is empty.
+        Args:
+            domain: the attributes.
+            truths: for which codes its parts hold, by attribute; theirs are added.
         """
         if self.parts:
-            return dataclasses.replace(self, parts=tuple(part.over(domain) for part in self.parts))
+            parts = [part._over(domain, truths) for part in self.parts]
+            return lambda codes: self.join(*(part(codes) for part in parts))
         (name,) = as_clique(domain, (self.attribute,))
-        codes = tuple(code_of(domain.attribute(name), value) for value in self.codes)
-        if self.joined_by == "range":
-            ((low, high),) = Range(*codes).bounds
-            codes = tuple(range(low, high + 1))
-        return Condition("codes", name, tuple(sorted(set(map(int, codes)))))
+        truth = self.values.over(domain.attribute(name)).matrix(domain[name])[0] > 0
+        truths.setdefault(name, []).append(truth)
+        return lambda codes: truth[codes[name]]
 
-    def holds(self, codes: dict[str, np.ndarray]) -> np.ndarray:
-        """Return whether the condition holds, for arrays of codes by attribute that broadcast together."""
-        if self.joined_by == "codes":
-            return np.isin(codes[self.attribute], self.codes)
-        if self.joined_by == "range":
-            low, high = self.codes
-            return (codes[self.attribute] >= low) & (codes[self.attribute] <= high)
-        inner = [part.holds(codes) for part in self.parts]
-        if self.joined_by == "not":
-            return ~inner[0]
-        return inner[0] & inner[1] if self.joined_by == "and" else inner[0] | inner[1]
 
-    def codes_by_attribute(self) -> dict[str, list[tuple[int, ...]]]:
-        """Return the sets of codes that the condition names, by attribute."""
-        if self.joined_by == "codes":
-            return {self.attribute: [self.codes]}
-        result: dict[str, list[tuple[int, ...]]] = {}
-        for part in self.parts:
-            for name, sets in part.codes_by_attribute().items():
-                result.setdefault(name, []).extend(sets)
-        return result
+Holds = Callable[[Mapping[str, np.ndarray]], np.ndarray]
+"""Whether a condition holds, from the codes by attribute."""
 
 
 def is_in(attribute: str, values: Iterable[Value]) -> Condition:
@@ -172,7 +160,7 @@ def is_in(attribute: str, values: Iterable[Value]) -> Condition:
         ValueError: there is no value, or one is given twice.
     """
     _check_name(attribute)
-    return Condition("codes", attribute, Subset(values).codes)
+    return Condition(attribute, Subset(values))
 
 
 def equals(attribute: str, value: Value) -> Condition:
@@ -183,23 +171,16 @@ def equals(attribute: str, value: Value) -> Condition:
 def between(attribute: str, low: Value, high: Value) -> Condition:
     """Return the condition that an attribute has a value from `low` to `high`, both included."""
     _check_name(attribute)
-    ((low, high),) = Range(low, high).bounds
-    return Condition("range", attribute, (low, high))
+    return Condition(attribute, Range(low, high))
 
 
 def _check_name(attribute: Any) -> None:
     checks.kind(attribute, str, "the name of the attribute comes first", 'write between("age", 18, 64)')
 
 
-def _joined(word: str, first: Condition, second: Condition) -> Condition:
+def _joined(join: Callable[..., np.ndarray], first: Condition, second: Condition) -> Condition:
     checks.kind(second, Condition, "a condition is joined with another one")
-    return Condition(word, parts=(first, second))
-
-
-def _cases(sets: list[tuple[int, ...]], size: int) -> np.ndarray:
-    """Return the case of each code: a case holds the codes that are in the same sets."""
-    member = np.stack([np.isin(np.arange(size), codes) for codes in sets], axis=1)
-    return np.unique(member, axis=0, return_inverse=True)[1].reshape(-1)
+    return Condition(join=join, parts=(first, second))
 
 
 def _block(vector: np.ndarray) -> AttributeQuery:
@@ -216,66 +197,58 @@ def _block(vector: np.ndarray) -> AttributeQuery:
     return subset(map(Code, codes.tolist()))
 
 
-class Decomposer:
-    """Splits truth tables into sums of products, with a cache."""
+def decomposed(table: np.ndarray) -> tuple[Term, ...]:
+    """Return terms whose sum is a table of zeros and ones (int64); few, but not always the fewest.
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[tuple[int, ...], bytes], list[Term]] = {}
-
-    def terms(self, table: np.ndarray) -> list[Term]:
-        """Return terms whose sum is a table of zeros and ones (int64); few, but not always the fewest.
-
-        Example:
-            >>> either = np.array([[0, 1], [1, 1]])
-            >>> [coefficient for coefficient, _ in Decomposer().terms(either)]
-            [1, -1]
-        """
-        key = (table.shape, np.packbits(table.astype(bool)).tobytes())
-        if key not in self._known:
-            self._known[key] = self._split(table)
-        return self._known[key]
-
-    def _split(self, table: np.ndarray) -> list[Term]:
-        if not table.any():
-            return []
-        box = _box(table)
-        if box is not None:
-            return [(1, box)]
-        outside = _box(1 - table)
-        if outside is not None:
-            return [(1, _ones(table.shape)), (-1, outside)]
-        best: list[Term] | None = None
-        for axis in _axes(table):
-            for constant in (False, True):
-                found = self._sliced(table, axis, constant)
-                best = found if best is None or len(found) < len(best) else best
-                if len(best) == 2:
-                    return best
-        assert best is not None
-        return best
-
-    def _sliced(self, table: np.ndarray, axis: int, constant: bool) -> list[Term]:
-        """Return the terms of a basis of the slices, with the coefficients of each slice."""
-        slices = np.moveaxis(table, axis, 0)
-        flat = slices.reshape(len(slices), -1)
-        candidates = sorted(np.unique(flat, axis=0), key=lambda row: _box(_shaped(row, slices)) is None)
-        if constant:
-            candidates.insert(0, np.ones(flat.shape[1], np.int64))
-        basis, coefficients = _basis(np.stack(candidates), flat)
-        result: list[Term] = []
-        for row, weights in zip(basis, coefficients.T, strict=True):
-            if weights.any():
-                for number, vectors in self.terms(_shaped(row, slices)):
-                    result.append((number, (*vectors[:axis], weights, *vectors[axis:])))
-        return result
+    Example:
+        >>> either = np.array([[0, 1], [1, 1]])
+        >>> [coefficient for coefficient, _ in decomposed(either)]
+        [1, -1]
+    """
+    return _decomposed(table.shape, table.astype(np.int8).tobytes())
 
 
-def _shaped(row: np.ndarray, slices: np.ndarray) -> np.ndarray:
-    return row.reshape(slices.shape[1:])
+@functools.lru_cache(maxsize=1 << 14)  # slices along different axes have the same slices
+def _decomposed(shape: tuple[int, ...], content: bytes) -> tuple[Term, ...]:
+    table = np.frombuffer(content, np.int8).reshape(shape).astype(np.int64)
+    if not table.any():
+        return ()
+    box = _box(table)
+    if box is not None:
+        return ((1, box),)
+    outside = _box(1 - table)
+    if outside is not None:
+        return (1, tuple(np.ones(size, np.int64) for size in shape)), (-1, outside)
+    best: tuple[Term, ...] = ()
+    for axis, constant in itertools.product(_axes(table), (False, True)):
+        found = _sliced(table, axis, constant)
+        best = found if not best or len(found) < len(best) else best
+        if len(best) == 2:
+            break
+    return best
 
 
-def _ones(shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    return tuple(np.ones(size, np.int64) for size in shape)
+def _sliced(table: np.ndarray, axis: int, constant: bool) -> tuple[Term, ...]:
+    """Return the terms of a basis of the slices along an axis, with the coefficients of each slice.
+
+    Args:
+        table: zeros and ones.
+        axis: the axis.
+        constant: whether the slice of ones is in the basis.
+    """
+    slices = np.moveaxis(table, axis, 0)
+    shape = slices.shape[1:]
+    flat = slices.reshape(len(slices), -1)
+    candidates = sorted(np.unique(flat, axis=0), key=lambda row: _box(row.reshape(shape)) is None)
+    if constant:
+        candidates.insert(0, np.ones(flat.shape[1], np.int64))
+    basis, coefficients = _basis(np.stack(candidates), flat)
+    return tuple(
+        (number, (*vectors[:axis], weights, *vectors[axis:]))
+        for row, weights in zip(basis, coefficients.T, strict=True)
+        if weights.any()
+        for number, vectors in decomposed(row.reshape(shape))
+    )
 
 
 def _box(table: np.ndarray) -> tuple[np.ndarray, ...] | None:
@@ -286,9 +259,7 @@ def _box(table: np.ndarray) -> tuple[np.ndarray, ...] | None:
     for axis in range(table.ndim):
         others = tuple(k for k in range(table.ndim) if k != axis)
         sides.append(np.asarray(table.any(axis=others), np.int64))
-    count = 1
-    for side in sides:
-        count *= int(side.sum())
+    count = math.prod(int(side.sum()) for side in sides)
     return tuple(sides) if count and count == int(table.sum()) else None
 
 

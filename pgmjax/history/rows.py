@@ -20,7 +20,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,9 @@ from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 MAX_JOINT_CELLS = 4_000_000
 """Largest number of cells for which the entries of a row with several terms are enumerated."""
+
+MAX_BLOCK = 4_000_000
+"""Largest number of entries of the intermediate arrays formed at once."""
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Owner, coefficients and index of some terms."""
@@ -284,6 +287,91 @@ def kronecker(table: np.ndarray, factors: Iterable[np.ndarray]) -> np.ndarray:
     for vectors in factors:
         table = (table[:, :, None] * vectors[:, None, :]).reshape(len(table), -1)
     return table
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VectorProducts:
+    """The products of terms' vectors on some attributes, as a linear map between terms and cells.
+
+    Attributes:
+        terms: the number of terms.
+        shape: the sizes of the attributes.
+        vectors: the distinct vectors of the terms on each attribute [distinct, size].
+        numbers: which of them each term has [terms].
+        selects: whether each vector selects a single code, by attribute.
+    """
+
+    terms: int
+    shape: tuple[int, ...]
+    vectors: tuple[np.ndarray, ...]
+    numbers: tuple[np.ndarray, ...]
+    selects: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, rows: Rows, terms: np.ndarray, attributes: Sequence[int]) -> VectorProducts:
+        """Return the products of some terms of rows on some attributes, by position."""
+        pairs = [np.unique(rows.index[terms, k], return_inverse=True) for k in attributes]
+        vectors = [rows.vectors[k][distinct] for k, (distinct, _) in zip(attributes, pairs, strict=True)]
+        selects = [bool(((v != 0).sum(axis=1) == 1).all() and (v.max(axis=1) == 1).all()) for v in vectors]
+        shape, numbers = [v.shape[1] for v in vectors], [which.reshape(-1) for _, which in pairs]
+        return cls(len(terms), tuple(shape), tuple(vectors), tuple(numbers), tuple(selects))
+
+    @functools.cached_property
+    def counts(self) -> tuple[int, ...]:
+        """The number of codes of each attribute whose vectors select one, else of distinct vectors."""
+        return tuple(v.shape[1] if one else len(v) for v, one in zip(self.vectors, self.selects, strict=True))
+
+    @functools.cached_property
+    def places(self) -> np.ndarray | None:
+        """The place of each term among all combinations of codes, or else of distinct vectors [terms].
+
+        None if single terms cost less than all combinations.
+        """
+        if not all(self.selects) and not _few(self.counts, self.shape, self.terms):
+            return None
+        each = zip(self.vectors, self.numbers, self.selects, strict=True)
+        at = [v.argmax(axis=1)[n] if one else n for v, n, one in each]
+        return np.ravel_multi_index(at, self.counts) if at else np.zeros(self.terms, np.int64)
+
+    def table(self, amounts: np.ndarray) -> np.ndarray:
+        """Return the sum over terms of amount [terms] times product [size of each attribute]."""
+        if self.places is None:
+            result = np.zeros((math.prod(self.shape[:-1]), self.shape[-1]))
+            for some, left, last in self._blocks():
+                result += left.T @ (amounts[some, None] * last)
+            return result.reshape(self.shape)
+        table = np.bincount(self.places, amounts, math.prod(self.counts)).reshape(self.counts)
+        return self._contracted(table, 0)
+
+    def sums(self, table: np.ndarray) -> np.ndarray:
+        """Return for each term the sum over cells of a table times its product [terms]."""
+        if self.places is None:
+            result = np.empty(self.terms)
+            flat = table.reshape(-1, self.shape[-1])
+            for some, left, last in self._blocks():
+                result[some] = np.sum((left @ flat) * last, axis=1)
+            return result
+        return self._contracted(table.reshape(self.shape), 1).reshape(-1)[self.places]
+
+    def _contracted(self, table: np.ndarray, axis: int) -> np.ndarray:
+        """Return a table contracted with the vectors of each attribute, along an axis of these."""
+        for vectors, one in zip(self.vectors, self.selects, strict=True):
+            # each step takes the first axis and appends its own, so that at the end all are in order
+            table = np.moveaxis(table, 0, -1) if one else np.tensordot(table, vectors, (0, axis))
+        return table
+
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yield products of all vectors but the last [terms, cells], and the last ones, block by block."""
+        step = max(1, MAX_BLOCK // math.prod(self.shape[:-1]))
+        for start in range(0, self.terms, step):
+            some = slice(start, start + step)
+            *others, last = (v[n[some]] for v, n in zip(self.vectors, self.numbers, strict=True))
+            yield some, kronecker(np.ones((len(last), 1)), others), last
+
+
+def _few(counts: Iterable[int], shape: tuple[int, ...], terms: int) -> bool:
+    """Return whether combinations of distinct vectors cost less than individual terms."""
+    return math.prod(counts) <= max(4096, terms * math.prod(shape[:-1]))
 
 
 class VectorTable:

@@ -4,9 +4,8 @@ Everything here is chosen without data or computed from released noisy answers. 
 the training queries and trains.
 
 - `training_set`: the training queries. `encodings` turns them into vectors; `queries.random` draws some.
-- `base`: the learner interface. `linear`, `gaussian_basis`, `mlp`, `engine` and `sklearn` are the learners.
-- `selection`: the learner with the smallest error, and error bounds. `predictor`: trains, and answers fresh
-  queries. `learners`: names.
+- `base`: the learner interface. `linear`, `mlp` and `sklearn` hold the learners, `learners` their names.
+- `predictor`: trains, chooses among learners, answers fresh queries, and bounds their error.
 
 A learner is one file with one frozen dataclass and a line in `learners`; contract tests run over `LEARNERS`.
 `as_learner` makes one from a name, a scikit-learn regressor or the output of `Learner.to_dict`.
@@ -16,10 +15,8 @@ from __future__ import annotations
 
 from pgmjax._internal import migration
 from pgmjax.learning.base import Learner, NotDescribedError
-from pgmjax.learning.engine import EngineLearner
-from pgmjax.learning.gaussian_basis import GaussianBasis
 from pgmjax.learning.learners import LEARNERS, as_learner
-from pgmjax.learning.linear import Linear, Ridge
+from pgmjax.learning.linear import EngineLearner, GaussianBasis, Linear, Ridge
 from pgmjax.learning.mlp import MLP
 from pgmjax.learning.predictor import Predictor, learn
 from pgmjax.learning.sklearn import SklearnLearner

@@ -21,6 +21,9 @@ from pgmjax._internal.checks import Error
 class Learner(abc.ABC):
     """Settings of a regression from encodings to answers.
 
+    A new learner is a frozen dataclass with `name`, `_learn` and `_predict`, and with `_shapes` if what it
+    learns is arrays, which are then saved.
+
     Attributes:
         name: name of the learner in files and on the command line.
     """
@@ -32,8 +35,7 @@ class Learner(abc.ABC):
         """True if predictions are linear in the training answers."""
         return False
 
-    @abc.abstractmethod
-    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedLearner:
+    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: Any = 0) -> FittedLearner:
         """Learn from answered queries.
 
         Args:
@@ -45,6 +47,20 @@ class Learner(abc.ABC):
         Raises:
             ValueError: mismatched shapes, or numbers that are not finite.
         """
+        given = Examples.of(encodings, answers, weights)
+        return FittedLearner(self, given.dimensions, self._learn(given, seed), given.batched)
+
+    @abc.abstractmethod
+    def _learn(self, given: Examples, seed: Any) -> dict[str, Any]:
+        """Return what predictions need, by name, for all rows of the batch."""
+
+    @abc.abstractmethod
+    def _predict(self, learned: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
+        """Return predicted answers [batch, queries] to checked encodings [queries, dimensions]."""
+
+    def _shapes(self, dimensions: int) -> dict[str, tuple[int | str, ...]] | None:
+        """Return the shape of each array of `_learn`; a word stands for one length. None: no arrays."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Return `name` and settings in the form for files.
@@ -61,19 +77,41 @@ class Learner(abc.ABC):
             NotDescribedError: this learner stores no arrays and must be fitted again.
             ValueError: arrays that do not fit this learner.
         """
-        raise NotDescribedError(f"the learner {self.name!r} keeps no arrays: fit it again.")
+        shapes = self._shapes(dimensions)
+        if shapes is None:
+            raise NotDescribedError(f"the learner {self.name!r} keeps no arrays: fit it again.")
+        learned = {name: np.asarray(arrays.get(name, np.nan), np.float64) for name in shapes}
+        lengths: dict[str, int] = {}
+        for name, shape in shapes.items():
+            found = learned[name]
+            expected = tuple(
+                lengths.setdefault(size, length) if isinstance(size, str) else size
+                for size, length in zip(shape, found.shape, strict=False)
+            )
+            if found.ndim != len(shape) or found.shape != expected or not np.isfinite(found).all():
+                raise ValueError(
+                    f"the learner {self.name!r} keeps finite numbers `{name}` {list(shape)}, got shape "
+                    f"{found.shape}."
+                )
+        return FittedLearner(self, dimensions, learned, bool(arrays.get("batched", False)))
 
 
-class FittedLearner(abc.ABC):
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedLearner:
     """A fitted learner.
 
     Attributes:
         learner: its settings.
+        dimensions: the length of an encoding.
+        learned: what it learned, by name, for all rows of the batch.
+        batched: whether it was fitted to a batch of answers.
     """
 
     learner: Learner
+    dimensions: int
+    learned: Mapping[str, Any]
+    batched: bool = False
 
-    @abc.abstractmethod
     def predict(self, encodings: Any) -> np.ndarray:
         """Return predicted answers.
 
@@ -84,12 +122,22 @@ class FittedLearner(abc.ABC):
             float64 [queries], or [batch, queries] if fitted to a batch of answers.
 
         Raises:
-            ValueError: encodings of the wrong length, or not finite.
+            ValueError: encodings whose length differs from those in training, or that are not finite.
         """
+        rows = _matrix("the encodings", encodings)
+        if rows.shape[1] != self.dimensions:
+            raise ValueError(
+                f"the learner was trained on encodings of length {self.dimensions}, got length "
+                f"{rows.shape[1]}: encode queries as those it was trained on."
+            )
+        answers = self.learner._predict(self.learned, rows)
+        return answers if self.batched else answers[0]
 
     def arrays(self) -> dict[str, np.ndarray] | None:
         """Return the fitted model as named arrays, or None if it must be fitted again on loading."""
-        return None
+        if self.learner._shapes(self.dimensions) is None:
+            return None
+        return {**self.learned, "batched": np.array(self.batched)}
 
 
 class NotDescribedError(Error, ValueError):
@@ -121,20 +169,20 @@ class Examples:
             ValueError: mismatched shapes, numbers that are not finite, or weights that are not > 0.
         """
         rows = _matrix("the encodings", encodings)
-        told = _finite("the answers", answers)
-        if told.ndim not in (1, 2) or told.shape[-1] != len(rows) or told.size == 0:
+        answered = _finite("the answers", answers)
+        if answered.ndim not in (1, 2) or answered.shape[-1] != len(rows) or answered.size == 0:
             raise ValueError(
                 f"the answers must be one a query, or [batch, queries]: expected {len(rows)} numbers a row "
-                f"for {len(rows)} encodings, got shape {told.shape}."
+                f"for {len(rows)} encodings, got shape {answered.shape}."
             )
-        weighed = np.ones(len(rows)) if weights is None else _finite("the weights", weights)
-        if weighed.shape != (len(rows),) or not (weighed > 0).all():
-            some = " with some that are not > 0" if weighed.shape == (len(rows),) else ""
+        weights = np.ones(len(rows)) if weights is None else _finite("the weights", weights)
+        if weights.shape != (len(rows),) or not (weights > 0).all():
+            some = " with some that are not > 0" if weights.shape == (len(rows),) else ""
             raise ValueError(
                 f"the weights must be {len(rows)} numbers > 0, one a query (one over its answer's variance), "
-                f"got shape {weighed.shape}{some}."
+                f"got shape {weights.shape}{some}."
             )
-        return cls(rows, np.atleast_2d(told), weighed, told.ndim == 2)
+        return cls(rows, np.atleast_2d(answered), weights, answered.ndim == 2)
 
     @property
     def dimensions(self) -> int:
@@ -161,9 +209,9 @@ class Scale:
         return cls(rows.mean(axis=0), np.where(deviation > 0, deviation, 1.0))
 
     @classmethod
-    def none(cls, columns: int) -> Scale:
-        """Return the identity scale."""
-        return cls(np.zeros(columns), np.ones(columns))
+    def none(cls, rows: np.ndarray) -> Scale:
+        """Return the scale of columns [rows, columns] that changes nothing."""
+        return cls(np.zeros(rows.shape[1]), np.ones(rows.shape[1]))
 
     def apply(self, rows: np.ndarray) -> np.ndarray:
         """Return scaled rows [rows, columns]."""
@@ -172,36 +220,6 @@ class Scale:
     def undo(self, rows: np.ndarray) -> np.ndarray:
         """Return unscaled rows [rows, columns]."""
         return rows * self.deviation + self.mean
-
-
-def stored_rows(learner: Learner, arrays: Mapping[str, np.ndarray], name: str, length: int) -> np.ndarray:
-    """Return a stored array [length] or [batch, length] of a fitted learner.
-
-    Raises:
-        ValueError: an array of another shape, or not finite.
-    """
-    found = np.asarray(arrays.get(name, ()), np.float64)
-    if found.ndim not in (1, 2) or found.shape[-1] != length or not np.isfinite(found).all():
-        raise ValueError(
-            f"the learner {learner.name!r} keeps `{name}`, {length} finite numbers a row, got shape "
-            f"{found.shape}."
-        )
-    return found
-
-
-def encoded_queries(encodings: Any, dimensions: int) -> np.ndarray:
-    """Return checked encodings [queries, dimensions] for prediction.
-
-    Raises:
-        ValueError: encodings whose length differs from those in training, or that are not finite.
-    """
-    rows = _matrix("the encodings", encodings)
-    if rows.shape[1] != dimensions:
-        raise ValueError(
-            f"the learner was trained on encodings of length {dimensions}, got length {rows.shape[1]}: "
-            "encode queries as those it was trained on."
-        )
-    return rows
 
 
 def _matrix(name: str, values: Any) -> np.ndarray:

@@ -7,9 +7,7 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.learning.base import Learner
-from pgmjax.learning.engine import EngineLearner
-from pgmjax.learning.gaussian_basis import GaussianBasis
-from pgmjax.learning.linear import Linear, Ridge
+from pgmjax.learning.linear import EngineLearner, GaussianBasis, Linear, Ridge
 from pgmjax.learning.mlp import MLP
 from pgmjax.learning.sklearn import SklearnLearner
 

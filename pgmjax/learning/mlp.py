@@ -16,7 +16,7 @@ import optax
 
 from pgmjax._internal import checks, device
 from pgmjax._internal.jit import jit
-from pgmjax.learning.base import Examples, FittedLearner, Learner, Scale, encoded_queries
+from pgmjax.learning.base import Examples, Learner, Scale
 from pgmjax.random import generator
 
 ORDER_SEED = 0
@@ -79,22 +79,23 @@ class MLP(Learner):
         checks.number("learning_rate", self.learning_rate, above=0)
         checks.number("penalty", self.penalty, at_least=0)
 
-    def fit(
-        self, encodings: Any, answers: Any, *, weights: Any = None, seed: int | Sequence[int] = 0
-    ) -> FittedMLP:
-        """Learn from answered queries, as in `Learner.fit`.
+    def _learn(self, given: Examples, seed: Any) -> dict[str, Any]:
+        """Train the networks.
 
         Args:
-            encodings: [queries, dimensions].
-            answers: [queries] or [batch, queries].
-            weights: [queries], one over the variance of each answer.
+            given: the examples.
             seed: seed of the initial weights, one for all rows of a batch or one per row.
         """
-        given = Examples.of(encodings, answers, weights)
+        count = len(given.answers)
+        one = isinstance(seed, int | np.integer)
+        seeds = [int(seed)] * count if one else checks.several("seed", seed, "integers")
+        if len(seeds) != count:
+            raise ValueError(
+                f"seed must be one integer or one for each of {count} rows of answers, got {len(seeds)}."
+            )
         inputs, outputs = Scale.of(given.encodings), Scale.of(given.answers.T)
-        sizes = (given.dimensions, *self.hidden, 1)
         layers = train(
-            _starts(seed, sizes, len(given.answers)),
+            start((given.dimensions, *self.hidden, 1), seeds),
             inputs.apply(given.encodings),
             outputs.apply(given.answers.T).T,
             given.weights / given.weights.mean(),
@@ -104,80 +105,30 @@ class MLP(Learner):
             penalty=self.penalty,
             order_seed=ORDER_SEED,
         )
-        return FittedMLP(self, layers, inputs, outputs, given.batched)
+        learned: dict[str, Any] = {}
+        for depth, (weights, constants) in enumerate(layers):
+            learned |= {f"weights_{depth}": weights, f"constants_{depth}": constants}
+        for name, scale in (("inputs", inputs), ("outputs", outputs)):
+            learned |= {f"{name}_mean": scale.mean, f"{name}_deviation": scale.deviation}
+        return learned
 
-    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedMLP:
-        """Return the fitted learner from the arrays of `FittedMLP.arrays`."""
-        sizes = (dimensions, *self.hidden, 1)
-        names = [f"{kind}_{depth}" for depth in range(len(sizes) - 1) for kind in ("weights", "constants")]
-        names += ["inputs_mean", "inputs_deviation", "outputs_mean", "outputs_deviation"]
-        missing = [name for name in (*names, "batched") if name not in arrays]
-        if missing:
-            raise ValueError(
-                f"the learner {self.name!r} keeps {', '.join(names)}; missing: {', '.join(missing)}."
-            )
-        read = {name: np.asarray(arrays[name]) for name in names}
-        layers = [
-            (read[f"weights_{depth}"].astype(np.float32), read[f"constants_{depth}"].astype(np.float32))
-            for depth in range(len(sizes) - 1)
-        ]
-        rows = read["outputs_mean"].size
-        expected = [((rows, low, high), (rows, high)) for low, high in itertools.pairwise(sizes)]
-        shaped = [(each.shape, constants.shape) for each, constants in layers] == expected
-        if not shaped or not all(np.isfinite(array).all() for array in read.values()):
-            raise ValueError(
-                f"arrays of the learner {self.name!r} do not have its shapes {sizes}, or are not finite."
-            )
-        inputs = Scale(read["inputs_mean"], read["inputs_deviation"])
-        outputs = Scale(read["outputs_mean"], read["outputs_deviation"])
-        return FittedMLP(self, layers, inputs, outputs, bool(arrays["batched"]))
-
-
-def _starts(seed: int | Sequence[int], sizes: tuple[int, ...], rows: int) -> Layers:
-    if isinstance(seed, int | np.integer):
-        return [
-            (np.repeat(a, rows, axis=0), np.repeat(b, rows, axis=0)) for a, b in start(sizes, [int(seed)])
-        ]
-    seeds = checks.several("seed", seed, "integers")
-    if len(seeds) != rows:
-        raise ValueError(
-            f"seed must be one integer or one for each of {rows} rows of answers, got {len(seeds)}."
+    def _predict(self, learned: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
+        inputs, outputs = (
+            Scale(learned[f"{name}_mean"], learned[f"{name}_deviation"]) for name in ("inputs", "outputs")
         )
-    return start(sizes, seeds)
+        layers = [
+            (learned[f"weights_{depth}"], learned[f"constants_{depth}"][:, None, :])
+            for depth in range(len(self.hidden) + 1)
+        ]
+        return np.asarray(outputs.undo(_outputs(layers, inputs.apply(rows), np.maximum).T).T)
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FittedMLP(FittedLearner):
-    """Trained networks.
-
-    Attributes:
-        learner: the settings.
-        layers: (weights float32 [batch, in, out], constants float32 [batch, out]) of each layer.
-        inputs: the scale of encodings.
-        outputs: the scales of answers.
-        batched: whether it was fitted to a batch.
-    """
-
-    learner: MLP
-    layers: Layers
-    inputs: Scale
-    outputs: Scale
-    batched: bool
-
-    def predict(self, encodings: Any) -> np.ndarray:
-        """Return predicted answers, as in `FittedLearner.predict`."""
-        rows = self.inputs.apply(encoded_queries(encodings, self.inputs.mean.size))
-        answers = self.outputs.undo(predicted(self.layers, rows).T).T
-        return answers if self.batched else answers[0]
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return weights and constants of every layer, and the scales."""
-        named: dict[str, np.ndarray] = {"batched": np.array(self.batched)}
-        for depth, (weights, constants) in enumerate(self.layers):
-            named |= {f"weights_{depth}": weights, f"constants_{depth}": constants}
-        for name, scale in (("inputs", self.inputs), ("outputs", self.outputs)):
-            named |= {f"{name}_mean": scale.mean, f"{name}_deviation": scale.deviation}
-        return named
+    def _shapes(self, dimensions: int) -> dict[str, tuple[int | str, ...]]:
+        shapes: dict[str, tuple[int | str, ...]] = {}
+        for depth, (low, high) in enumerate(itertools.pairwise((dimensions, *self.hidden, 1))):
+            shapes |= {f"weights_{depth}": ("batch", low, high), f"constants_{depth}": ("batch", high)}
+        for name, length in (("inputs", dimensions), ("outputs", "batch")):
+            shapes |= {f"{name}_mean": (length,), f"{name}_deviation": (length,)}
+        return shapes
 
 
 def start(sizes: Sequence[int], seeds: Sequence[int]) -> Layers:
@@ -245,11 +196,6 @@ def train(
         )
         for same in zip(*parts, strict=True)
     ]
-
-
-def predicted(layers: Layers, inputs: np.ndarray) -> np.ndarray:
-    """Return outputs [batch, examples] in float64."""
-    return _outputs([(weights, constants[:, None, :]) for weights, constants in layers], inputs, np.maximum)
 
 
 def _outputs(layers: Any, values: Any, maximum: Callable[[Any, float], Any]) -> Any:

@@ -14,14 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.learning.base import (
-    Examples,
-    FittedLearner,
-    Learner,
-    NotDescribedError,
-    Scale,
-    encoded_queries,
-)
+from pgmjax.learning.base import Examples, Learner, NotDescribedError, Scale
 
 SEEDS = 2**32
 """scikit-learn accepts seeds below this value."""
@@ -71,29 +64,34 @@ class SklearnLearner(Learner):
                 f"or its name, such as 'SVR'; got {came}."
             )
 
-    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedSklearn:
-        """Learn from answered queries, as in `Learner.fit`; rows of a batch are fitted one by one.
+    def _learn(self, given: Examples, seed: Any) -> dict[str, Any]:
+        """Fit a regressor to each row of the batch.
 
         Weights are passed as `fit(sample_weight=)`; the seed replaces every `random_state` that is None.
 
         Raises:
-            ValueError: as in `Learner.fit`, or unequal weights for a regressor without sample weights.
+            ValueError: unequal weights for a regressor without sample weights.
         """
-        given = Examples.of(encodings, answers, weights)
         seed = checks.integer("seed", seed, low=0) % SEEDS
         keywords = {}
         if np.ptp(given.weights) > 0:
             self._check_weights()
             keywords["sample_weight"] = given.weights / given.weights.mean()
-        inputs = Scale.of(given.encodings) if self.scaled else Scale.none(given.dimensions)
-        fitted, outputs = [], []
-        for row in given.answers:
-            output = Scale.of(row[:, None]) if self.scaled else Scale.none(1)
-            estimator = self._fresh(seed)
+        scale = Scale.of if self.scaled else Scale.none
+        inputs = scale(given.encodings)
+        outputs = [scale(row[:, None]) for row in given.answers]
+        estimators = [self._fresh(seed) for _ in outputs]
+        for row, output, estimator in zip(given.answers, outputs, estimators, strict=True):
             estimator.fit(inputs.apply(given.encodings), output.apply(row[:, None])[:, 0], **keywords)
-            fitted.append(estimator)
-            outputs.append(output)
-        return FittedSklearn(self, given.dimensions, inputs, tuple(outputs), tuple(fitted), given.batched)
+        return {"inputs": inputs, "outputs": outputs, "estimators": estimators}
+
+    def _predict(self, learned: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
+        scaled = learned["inputs"].apply(rows)
+        answers = [
+            output.undo(np.asarray(estimator.predict(scaled), np.float64).reshape(-1, 1))[:, 0]
+            for estimator, output in zip(learned["estimators"], learned["outputs"], strict=True)
+        ]
+        return np.stack(answers)
 
     def _fresh(self, seed: int) -> Any:
         from sklearn.base import clone
@@ -123,36 +121,6 @@ class SklearnLearner(Learner):
             "estimator": regressor_to_dict(self.estimator),
             "scaled": self.scaled,
         }
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FittedSklearn(FittedLearner):
-    """Fitted regressors, one per row of the batch.
-
-    Attributes:
-        learner: the settings.
-        dimensions: the length of an encoding.
-        inputs: the scale of encodings.
-        outputs: the scales of answers, one per row.
-        estimators: fitted regressors, one per row.
-        batched: whether it was fitted to a batch.
-    """
-
-    learner: SklearnLearner
-    dimensions: int
-    inputs: Scale
-    outputs: tuple[Scale, ...]
-    estimators: tuple[Any, ...]
-    batched: bool
-
-    def predict(self, encodings: Any) -> np.ndarray:
-        """Return predicted answers, as in `FittedLearner.predict`."""
-        rows = self.inputs.apply(encoded_queries(encodings, self.dimensions))
-        told = [
-            output.undo(np.asarray(estimator.predict(rows), np.float64).reshape(-1, 1))[:, 0]
-            for estimator, output in zip(self.estimators, self.outputs, strict=True)
-        ]
-        return np.stack(told) if self.batched else told[0]
 
 
 def regressor(name: str) -> type[Any]:

@@ -12,8 +12,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.relation import Relation
 from pgmjax.learning.encodings import as_encoding
 from pgmjax.learning.learners import as_learners
-from pgmjax.learning.predictor import Predictor, train
-from pgmjax.learning.selection import Validation
+from pgmjax.learning.predictor import Predictor, Validation, train
 from pgmjax.learning.training_set import (
     RANDOM,
     TRAININGS,
@@ -57,7 +56,7 @@ class MLDP(Mechanism):
             `learning.encodings.Encoding`.
         universe: grouping of attributes for learning, see `learning.training_set.group_cliques`.
         validation: for several learners: "private" measures a few ranges, or a
-            `learning.selection.Validation` with public answers.
+            `learning.predictor.Validation` with public answers.
         validation_share: the share of the budget for private validation; unused for a single learner.
         training_seed: seed of random queries, of the starts of "opt_0" and of learners; it does not affect
             the noise.

@@ -20,8 +20,7 @@ from pgmjax.data.domain import Domain, differing
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation, Unit
 from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.learning.predictor import Predictor
-from pgmjax.learning.selection import model_bound, noise_bound
+from pgmjax.learning.predictor import Predictor, model_bound, noise_bound
 from pgmjax.measurements.inputs import MEASURED, Input, are_secure, merged, with_inputs
 from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.noise import DiscreteNoise
@@ -386,7 +385,7 @@ class TrainedRelease(Release):
                 parameters are counted as rounded.
 
         References:
-            Zhu et al. 2017, section IV-B, with the corrections listed in `learning.selection`.
+            Zhu et al. 2017, section IV-B, with the corrections listed in `learning.predictor`.
         """
         found = []
         records = max(1, round(self.model.total))

@@ -146,7 +146,7 @@ def test_noise_of_one_scale_has_a_bound(folder, capsys):
     assert main(["history", "train", "h.csv", "--domain", "d.json", "--out", "trained", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["learner"] == "linear"
     asked = answers(capsys, "trained", "a<=1", "a=0,b=0")["answers"]
-    expected = pj.learning.selection.noise_bound(pj.privacy.DiscreteLaplace(5.0), np.array([1.0, 1.0]))
+    expected = pj.learning.predictor.noise_bound(pj.privacy.DiscreteLaplace(5.0), np.array([1.0, 1.0]))
     assert asked[0]["noise"] == pytest.approx(expected) and asked[0]["determined"]
     assert not asked[1]["determined"]
     assert main(["history", "ask", "trained", "a<=1", "a=0,b=0"]) == 0

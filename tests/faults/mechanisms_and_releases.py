@@ -187,7 +187,7 @@ FAULTS = (
     ),
     Fault(
         "a kernel estimate of a known total keeps the mean in its distances",
-        "pgmjax.history.kernel.system",
+        "pgmjax.history.kernel.pca",
         "System.squared_norms",
         old="norms if self.total is None else norms - means ** 2",
         new="norms",

@@ -539,7 +539,7 @@ FAULTS = (
     ),
     Fault(
         "the bell curves of a basis are narrower than their width says",
-        "pgmjax.learning.gaussian_basis",
+        "pgmjax.learning.linear",
         "_features",
         old="2 * width ** 2",
         new="width ** 2",
@@ -547,7 +547,7 @@ FAULTS = (
     ),
     Fault(
         "the bound of a trained model forgets a factor of two",
-        "pgmjax.learning.selection",
+        "pgmjax.learning.predictor",
         "model_bound",
         old="math.log(2 * hypotheses / beta) / (2 * count)",
         new="math.log(2 * hypotheses / beta) / count",

@@ -5,8 +5,7 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.history import History, KernelPCA, ProductPrior, Rows
-from pgmjax.history.bayes.blue import BestLinearUnbiased
-from pgmjax.history.bayes.coordinates import NotEstimableError
+from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
 from pgmjax.history.rows import bounds, is_estimable
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace

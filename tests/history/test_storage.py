@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import History, storage
+from pgmjax.history import History
+from pgmjax.history.history import DESCRIPTION
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import DenseMatrix, Product, marginal, matrix, prefix
 from tests.history import dense
@@ -110,7 +111,7 @@ def test_missing_and_corrupt_files(tmp_path):
     ):
         History.load(tmp_path)
     arrays.write_bytes(content)
-    path = tmp_path / storage.DESCRIPTION
+    path = tmp_path / DESCRIPTION
     description = json.loads(path.read_text())
     path.write_text(json.dumps({**description, "format_version": 99}))
     with pytest.raises(ValueError, match="format version 99"):

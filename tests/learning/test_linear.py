@@ -24,7 +24,7 @@ def test_weights_are_those_of_generalised_least_squares():
     gram = (ROWS.T * weights) @ ROWS
     expected = np.linalg.solve(gram, ROWS.T @ (weights * ANSWERS))
     fitted = Linear().fit(ROWS, ANSWERS, weights=weights)
-    assert np.allclose(fitted.coefficients, expected)
+    assert np.allclose(fitted.learned["coefficients"][0], expected)
 
 
 def test_a_constant_is_learned():
@@ -37,9 +37,9 @@ def test_each_row_of_a_batch_chooses_its_penalty():
     rows = rng.normal(size=(40, 30))
     smooth, noise = rows @ np.ones(30), 30 * rng.normal(size=40)
     fitted = Ridge().fit(rows, [smooth, smooth + noise])
-    lengths = np.linalg.norm(fitted.coefficients, axis=1)
+    lengths = np.linalg.norm(fitted.learned["coefficients"], axis=1)
     assert lengths[0] == pytest.approx(np.sqrt(30), rel=1e-3)
-    unpenalised = np.linalg.norm(Linear().fit(rows, smooth + noise).coefficients)
+    unpenalised = np.linalg.norm(Linear().fit(rows, smooth + noise).learned["coefficients"])
     assert lengths[1] < 0.8 * unpenalised
 
 

@@ -14,4 +14,4 @@ def test_columns_get_mean_zero_and_deviation_one():
 
 
 def test_none_changes_nothing():
-    assert np.array_equal(Scale.none(3).apply(ROWS), ROWS)
+    assert np.array_equal(Scale.none(ROWS).apply(ROWS), ROWS)

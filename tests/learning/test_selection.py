@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.learning.selection import Validation, best_of, model_bound, noise_bound
+from pgmjax.learning.predictor import Validation, best_of, model_bound, noise_bound
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import Product, prefix
 

@@ -15,7 +15,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.learning import Linear
 from pgmjax.learning.base import Learner
 from pgmjax.learning.encodings import CellWeights, Encoding
-from pgmjax.learning.selection import Validation
+from pgmjax.learning.predictor import Validation
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import MLDP
 from pgmjax.mechanisms.run import FitError
@@ -233,8 +233,11 @@ class Failing(Learner):
 
     name = "failing"
 
-    def fit(self, encodings, answers, *, weights=None, seed=0):
+    def _learn(self, given, seed):
         raise ValueError("nothing learned")
+
+    def _predict(self, learned, rows):
+        raise NotImplementedError
 
 
 def test_a_learner_that_fails_leaves_the_answers():

@@ -26,8 +26,7 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax._internal.migration import Named
-from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution, invert
-from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, NoiseSum, SumDistribution, invert
 from pgmjax.measurements.noise import DiscreteNoise, NoiseDistribution
 
 SIZE = 1_000_000
@@ -187,7 +186,7 @@ class Convolution:
             most a tenth of gamma, is folded in.
         folded: whether that mass is folded in.
         exact: whether all noise is on the grid, so that nothing is rounded.
-        accuracy: accuracy of the result.
+        shift: how far rounding moves the sum at most, but for a probability of 1e-9 (counts).
     """
 
     step: float
@@ -195,7 +194,7 @@ class Convolution:
     points: int
     folded: bool
     exact: bool
-    accuracy: Accuracy
+    shift: float
 
 
 def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> Convolution:
@@ -228,25 +227,20 @@ def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: f
     lengths += 1 - lengths % 2
     ratio = 0.0 if lattice is None else lattice / step
     exact = round(ratio) >= 1 and abs(round(ratio) - ratio) <= 1e-9
-    if exact:
-        accuracy = Accuracy(gamma)
-    else:
-        moved = min(0.5 * terms, math.sqrt(0.5 * terms * math.log(2 / _MOVED))) * step
-        if any(noise.is_discrete for noise in distribution.distributions):
-            moved += 0.5 * step  # atoms lie anywhere in a cell, over which its mass is spread evenly
-        accuracy = Accuracy(gamma + _MOVED, moved)
+    shift = 0.0 if exact else min(0.5 * terms, math.sqrt(0.5 * terms * math.log(2 / _MOVED))) * step
+    if not exact and any(noise.is_discrete for noise in distribution.distributions):
+        shift += 0.5 * step  # atoms lie anywhere in a cell, over which its mass is spread evenly
     points = int(distribution.counts @ (lengths - 1)) + 1
     window = 2 * math.ceil(0.5 * whole / step) + 1
     folded = folded and points > window
     if folded:
         points = window
-        accuracy = dataclasses.replace(accuracy, mass=accuracy.mass + _FOLDED * gamma)
     if points > _MOST_POINTS:
         raise ValueError(
             f"a step of {step:g} over noise of standard deviation {distribution.stddev:.3g} needs {points:,} "
             f"points, above the limit of {_MOST_POINTS:,}: take a wider step, or method 'characteristic'."
         )
-    return Convolution(step, lengths, points, folded, exact, accuracy)
+    return Convolution(step, lengths, points, folded, exact, shift)
 
 
 def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> LatticeDistribution:
@@ -283,7 +277,7 @@ def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = G
     half = plan.points // 2
     result = np.maximum(np.concatenate([circular[padded - half :], circular[: half + 1]]), 0.0)
     lost = float(max(1 - kept, 0.0)) + _FOLDED * gamma * plan.folded + 1e-12
-    accuracy = dataclasses.replace(plan.accuracy, mass=lost if plan.exact else lost + _MOVED)
+    accuracy = Accuracy(lost if plan.exact else lost + _MOVED, plan.shift)
     return LatticeDistribution(plan.step, result, accuracy, cells=not plan.exact)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Rows, TermGroup, kronecker
+from pgmjax.history.rows import Rows, TermGroup, VectorProducts, kronecker
 
 _CHUNK_NUMBERS = 4_000_000
 _TILE = 1024
@@ -151,7 +151,13 @@ class KernelProduct:
         vector = np.asarray(vector, np.float64)
         if vector.shape != (right.rows.num_rows,):
             raise ValueError(f"expected a vector of {right.rows.num_rows:,} numbers, got {vector.shape}.")
-        gathered = functools.cache(functools.partial(_gathered, right, vector))
+
+        @functools.cache
+        def gathered(place: int, share: tuple[int, ...]) -> np.ndarray:
+            """Return a group's part of Q^T v as a function of some attributes [cells], row-major."""
+            amounts = right.scale(place, share) * vector[right.rows.owner[right.rows.groups[place].terms]]
+            return right.terms(place, share).table(amounts).reshape(-1)
+
         result = np.zeros(left.rows.num_rows)
         for at, group in enumerate(left.rows.groups):
             summed: dict[tuple[int, ...], np.ndarray] = {}
@@ -159,7 +165,7 @@ class KernelProduct:
                 share = _shared(group, other)
                 summed[share] = summed.get(share, 0) + gathered(place, share)
             for share, table in summed.items():
-                values = left.scale(at, share) * _at_terms(left, table * left.weights(share), at, share)
+                values = left.scale(at, share) * left.terms(at, share).sums(table * left.weights(share))
                 result[group.rows] += np.add.reduceat(values, group.starts)
         return result
 
@@ -176,7 +182,7 @@ class Projections:
         self.rows, self._prior = rows, prior
         self.scale = functools.cache(self._scale)
         self.table = functools.cache(self._table)
-        self.local = functools.cache(self._local)
+        self.terms = functools.cache(self._terms)
         self.gram = functools.cache(self._gram)
         self._means = functools.cache(lambda k: rows.vectors[k] @ prior.probabilities[k])
 
@@ -209,14 +215,9 @@ class Projections:
             result[low:high] = np.add.reduceat(table, ends[low:high] - ends[low], axis=0)
         return result
 
-    def _local(self, at: int, keep: tuple[int, ...]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return the distinct vectors of a group on some attributes, and the number of each term's."""
-        vectors, numbers = [], []
-        for k in keep:
-            distinct, which = np.unique(self.rows.index[self.rows.groups[at].terms, k], return_inverse=True)
-            vectors.append(self.rows.vectors[k][distinct])
-            numbers.append(which.reshape(-1))
-        return vectors, numbers
+    def _terms(self, at: int, keep: tuple[int, ...]) -> VectorProducts:
+        """Return the products of a group's vectors on some of its attributes."""
+        return VectorProducts.of(self.rows, self.rows.groups[at].terms, keep)
 
     def _gram(self, right: Projections, k: int) -> np.ndarray | None:
         """Return the inner products of all distinct vectors of an attribute, or None if they are too many."""
@@ -285,44 +286,6 @@ def _chunks(group: TermGroup, width: int) -> list[tuple[int, int]]:
         result.append((low, high))
         low = high
     return result
-
-
-def _gathered(side: Projections, vector: np.ndarray, place: int, share: tuple[int, ...]) -> np.ndarray:
-    """Return a group's part of Q^T v as a function of some attributes [cells], row-major."""
-    group, (vectors, numbers) = side.rows.groups[place], side.local(place, share)
-    amounts = side.scale(place, share) * vector[side.rows.owner[group.terms]]
-    if not share:
-        return np.array([amounts.sum()])
-    if _few(vectors, len(amounts)):
-        counts = [len(distinct) for distinct in vectors]
-        flat = np.ravel_multi_index(tuple(numbers), counts)
-        table = np.bincount(flat, amounts, minlength=math.prod(counts)).reshape(counts)
-        for distinct in vectors:  # each step contracts the first axis and appends its own
-            table = np.tensordot(table, distinct, axes=(0, 0))
-        return table.reshape(-1)
-    *others, last = side.rows.factors(group.terms, share)
-    return (kronecker(amounts[:, None], others).T @ last).reshape(-1)
-
-
-def _at_terms(side: Projections, table: np.ndarray, at: int, share: tuple[int, ...]) -> np.ndarray:
-    """Return for each term the sum over cells of a table [cells] times the term's vectors [terms]."""
-    group, (vectors, numbers) = side.rows.groups[at], side.local(at, share)
-    if not share:
-        return np.full(len(group.terms), table[0])
-    if _few(vectors, len(group.terms)):
-        whole = table.reshape([distinct.shape[1] for distinct in vectors])
-        for distinct in vectors:
-            whole = np.tensordot(whole, distinct, axes=(0, 1))
-        return whole[tuple(numbers)]
-    *others, last = side.rows.factors(group.terms, share)
-    left = kronecker(np.ones((len(group.terms), 1)), others)
-    return np.einsum("tc,tc->t", left @ table.reshape(left.shape[1], -1), last)
-
-
-def _few(vectors: list[np.ndarray], terms: int) -> bool:
-    """Return whether combinations of distinct vectors cost less than individual terms."""
-    others = math.prod(distinct.shape[1] for distinct in vectors[:-1])
-    return math.prod(map(len, vectors)) <= max(4096, terms * others)
 
 
 def _same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) -> ProductPrior:

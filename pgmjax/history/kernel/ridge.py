@@ -20,8 +20,7 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes
 from pgmjax.history.history import History, as_history
-from pgmjax.history.kernel.pca import KernelPCA
-from pgmjax.history.kernel.system import Answers, System
+from pgmjax.history.kernel.pca import Answers, KernelPCA, System
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 

@@ -21,6 +21,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +37,7 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.solvers.stopping import Status
-from pgmjax.history.max_entropy.dual import CliqueTerms, Dual, DualPoint, FeatureCliques, Features, Penalty
+from pgmjax.history.max_entropy.dual import Dual, DualPoint, Features
 from pgmjax.model import region_rows
 from pgmjax.model.graphical import GraphicalModel
 
@@ -164,6 +165,8 @@ SWEEPS = 2
 """Sweeps between two samples."""
 PIECES = 10
 """Samples on the path from the prior to given weights."""
+REACH = 1.0
+"""Largest change of the distribution in one step, as the root of twice its divergence (nats)."""
 INNER = 30
 """Maximum number of products with the covariance in one step."""
 
@@ -267,23 +270,19 @@ class Sample:
     Attributes:
         features: the rows.
         cells: for every group of features, the index of each drawn cell [draws].
-        means: the mean feature of every row [rows].
     """
 
     features: Features
     cells: list[np.ndarray]
-    means: np.ndarray
 
-    @classmethod
-    def of(cls, features: Features, cells: list[np.ndarray]) -> Sample:
-        """Look up the cells of drawn records."""
-        empty = cls(features, cells, np.zeros(0))
-        return dataclasses.replace(empty, means=features.answers(empty.shares()))
+    @functools.cached_property
+    def means(self) -> np.ndarray:
+        """The mean feature of every row [rows]."""
+        return self.features.answers(self.shares())
 
     def shares(self) -> list[np.ndarray]:
         """Return the share of draws in every cell of every group's table."""
-        draws = len(self.cells[0])
-        return [_counts(g.shape, cell, None) / draws for g, cell in _pairs(self.features, self.cells)]
+        return [table / len(self.cells[0]) for table in self._counts()]
 
     def curved(self, direction: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the covariance of the features times a direction [rows], and its square along it."""
@@ -293,34 +292,15 @@ class Sample:
             values += table.reshape(-1)[cell]
         values -= values.mean()
         weights = values / len(values)
-        shares = [_counts(group.shape, cell, weights) for group, cell in _pairs(self.features, self.cells)]
-        product = self.features.answers(shares) - self.features.constants
+        product = self.features.answers(self._counts(weights)) - self.features.constants
         return product, float(values @ weights)
 
-
-def _pairs(features: Features, cells: list[np.ndarray]) -> list[tuple[CliqueTerms, np.ndarray]]:
-    return list(zip(features.groups, cells, strict=True))
-
-
-def _counts(shape: tuple[int, ...], cells: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    return np.bincount(cells, weights, math.prod(shape)).reshape(shape)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Rough:
-    """The result of an ascent by chains alone.
-
-    Attributes:
-        chains: their last states.
-        weights: the mean of the later half of the points [rows].
-        log_partition: estimate of log Z at `last`, accumulated along the path.
-        last: the last point that was sampled [rows].
-    """
-
-    chains: Chains
-    weights: np.ndarray
-    log_partition: float
-    last: np.ndarray
+    def _counts(self, weights: np.ndarray | None = None) -> list[np.ndarray]:
+        """Return the draws in every cell of every group's table, or the sums of their weights."""
+        return [
+            np.bincount(cells, weights, math.prod(group.shape)).reshape(group.shape)
+            for group, cells in zip(self.features.groups, self.cells, strict=True)
+        ]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -328,34 +308,28 @@ class Newton:
     """The constants of a Newton step.
 
     Attributes:
-        features: the rows.
-        layout: cliques and prior.
-        targets: the noisy answers over the total [rows].
-        penalty: penalty for the noise.
+        dual: the problem; its plan is not used by `roughly`.
         scales: step size of each weight [rows].
         floors: curvature by each weight that one draw may miss [rows]: the square of its feature's largest
             entry.
         snapshots: number of samples of the chains that are combined into one.
     """
 
-    features: Features
-    layout: FeatureCliques
-    targets: np.ndarray
-    penalty: Penalty
+    dual: Dual
     scales: np.ndarray
     floors: np.ndarray
     snapshots: int = 4
 
     def sample(self, chains: Chains, weights: np.ndarray) -> tuple[Chains, Sample]:
         """Move the chains under the model of some weights and sample them."""
-        tables = self.layout.tables(self.features.potentials(weights))
-        groups = len(self.features.groups)
+        tables = self.dual.tables(weights)
+        groups = len(self.dual.features.groups)
         taken = []
         for _ in range(self.snapshots):
             chains = chains.swept(tables, SWEEPS)
             taken.append(chains.cells()[:groups])
         cells = [np.concatenate(parts) for parts in zip(*taken, strict=True)]
-        return chains, Sample.of(self.features, cells)
+        return chains, Sample(self.dual.features, cells)
 
     def direction(self, sample: Sample, weights: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, float]:
         """Maximise the quadratic model at some weights.
@@ -368,18 +342,19 @@ class Newton:
         Returns:
             The step [rows], and the size of the change in distribution: the root of the step's variance.
         """
-        slope = self.targets - means - self.penalty.conjugate(weights)[1]
+        penalty = self.dual.penalty
+        slope = self.dual.targets - means - penalty.conjugate(weights)[1]
         floors = self.floors / len(sample.cells[0])  # a cell that was never drawn has no curvature to see
 
         def model(scaled: np.ndarray) -> tuple[float, np.ndarray]:
             step = scaled * self.scales
             product, square = sample.curved(step)
-            extra, of_extra = self.penalty.conjugate(step)
+            extra, of_extra = penalty.conjugate(step)
             hidden = floors * step
             value = 0.5 * (square + hidden @ step) + extra - slope @ step
             return value, (product + hidden + of_extra - slope) * self.scales
 
-        ends = np.stack([-self.penalty.box - weights, self.penalty.box - weights], axis=1)
+        ends = np.stack([-penalty.box - weights, penalty.box - weights], axis=1)
         found = scipy.optimize.minimize(
             model,
             np.zeros(len(weights)),
@@ -391,16 +366,21 @@ class Newton:
         step = found.x * self.scales
         return step, math.sqrt(sample.curved(step)[1] + float(floors @ step**2))
 
-    def roughly(self, chains: Chains, weights: np.ndarray, steps: int, reach: float = 1.0) -> Rough:
+    def roughly(
+        self, chains: Chains, weights: np.ndarray, steps: int
+    ) -> tuple[Chains, np.ndarray, float, np.ndarray]:
         """Ascend by gradients of the chains alone, averaging the later half of the points.
 
         Args:
             chains: their last states.
             weights: the point to start from [rows].
             steps: number of steps.
-            reach: largest change of the distribution in one step, as the root of twice its divergence (nats).
+
+        Returns:
+            The chains, the mean of the later half of the points [rows], an estimate of log Z at the last
+            point that was sampled, accumulated along the path, and that point [rows].
         """
-        kept = []
+        later = []
         chains, log_partition = self._along(chains, weights)
         before: Sample | None = None
         last = weights
@@ -410,11 +390,11 @@ class Newton:
                 log_partition += float(0.5 * (before.means + sample.means) @ (weights - last))
             before, last = sample, weights
             step, far = self.direction(sample, weights, sample.means)
-            share = min(1.0, reach / far if far else 1.0) / max(1, number + 2 - steps // 2)
+            share = min(1.0, REACH / far if far else 1.0) / max(1, number + 2 - steps // 2)
             weights = self._clipped(weights + share * step)
             if number >= steps // 2:
-                kept.append(weights)
-        return Rough(chains, np.mean(kept, axis=0), log_partition, last)
+                later.append(weights)
+        return chains, np.mean(later, axis=0), log_partition, last
 
     def _along(self, chains: Chains, weights: np.ndarray) -> tuple[Chains, float]:
         """Move the chains from the prior to some weights; return them with log Z, 0 at the prior."""
@@ -435,7 +415,7 @@ class Newton:
             search: evaluates points and keeps the best.
             max_steps: maximum number of inferences.
         """
-        reach = 1.0
+        reach = REACH
         try:
             point = search.see(self._clipped(start))
             while search.steps < max_steps and reach > 1e-3:
@@ -444,7 +424,7 @@ class Newton:
                 share = min(1.0, reach / far if far else 1.0)
                 new = search.see(self._clipped(point.weights + share * step))
                 if new.value > point.value:
-                    point, reach = new, min(2 * reach, 1.0)
+                    point, reach = new, min(2 * reach, REACH)
                 else:
                     reach = 0.25 * min(reach, far)
         except Converged:
@@ -452,4 +432,4 @@ class Newton:
         return Status.MAX_STEPS if search.steps >= max_steps else Status.STALLED
 
     def _clipped(self, weights: np.ndarray) -> np.ndarray:
-        return np.clip(weights, -self.penalty.box, self.penalty.box)
+        return np.clip(weights, -self.dual.penalty.box, self.dual.penalty.box)

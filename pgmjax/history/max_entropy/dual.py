@@ -31,16 +31,13 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.history.kernel.inner_products import squared_norms
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Rows, kronecker
+from pgmjax.history.rows import Rows, TermGroup, VectorProducts
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 if TYPE_CHECKING:
     from pgmjax.history.history import History
-
-MAX_BLOCK = 4_000_000
-"""Largest number of entries of the intermediate arrays formed at once."""
 
 MAX_TABLE = 50_000_000
 """Cells of the largest table over the attributes of one term (400 MB)."""
@@ -68,10 +65,14 @@ class Dual:
     total: float
     plan: oracles.Plan | None = None
 
+    def tables(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Return the log-potentials of all cliques at some weights."""
+        return self.layout.tables(self.features.potentials(weights))
+
     def at(self, weights: np.ndarray) -> DualPoint:
         """Evaluate the dual, its gradient and the primal at weights within the box: one inference."""
         assert self.plan is not None
-        tables = self.layout.tables(self.features.potentials(weights))
+        tables = self.tables(weights)
         log_partition, marginals = self.plan.infer(tables)
         marginals = [np.asarray(table, np.float64) for table in marginals]
         answers = self.features.answers(marginals[: len(self.features.groups)])
@@ -213,14 +214,14 @@ class Features:
         Raises:
             ValueError: a term names attributes with more than `MAX_TABLE` cells together.
         """
-        constants, groups = np.zeros(rows.num_rows), []
+        constants: np.ndarray = np.zeros(rows.num_rows)
+        groups = []
         for group in rows.groups:
-            owner, coefficients = rows.owner[group.terms], rows.coefficients[group.terms]
             if group.attributes:
-                index = rows.index[group.terms]
-                groups.append(_group(rows, group.attributes, owner, coefficients, index))
+                groups.append(CliqueTerms.of(rows, group))
             else:
-                constants += np.bincount(owner, coefficients, rows.num_rows)
+                owner = rows.owner[group.terms]
+                constants = np.bincount(owner, rows.coefficients[group.terms], rows.num_rows)
         return cls(rows, tuple(groups), constants)
 
     @property
@@ -246,73 +247,41 @@ class CliqueTerms:
 
     Attributes:
         clique: the attributes.
-        shape: their sizes.
         owner: the row of each term [terms].
         coefficients: [terms].
-        factors: for each attribute, the vector of each term [terms, size].
-        cells: cell index of each term [terms] if every term is a single cell of the table, else None.
+        products: the products of each term's vectors.
     """
 
     clique: Clique
-    shape: tuple[int, ...]
     owner: np.ndarray
     coefficients: np.ndarray
-    factors: tuple[np.ndarray, ...]
-    cells: np.ndarray | None
+    products: VectorProducts
+
+    @classmethod
+    def of(cls, rows: Rows, group: TermGroup) -> CliqueTerms:
+        """Return a group of a history's terms, if a table of its attributes is not too large."""
+        clique = tuple(rows.domain.attributes[place] for place in group.attributes)
+        if rows.domain.size(clique) > MAX_TABLE:
+            raise ValueError(
+                f"a query names {len(clique)} attributes at once with {rows.domain.size(clique):,} cells, "
+                f"above the limit of {MAX_TABLE:,} for the table of one term: ask about fewer attributes, or "
+                "integrate the history with KernelPCA, which needs no tables."
+            )
+        products = VectorProducts.of(rows, group.terms, group.attributes)
+        return cls(clique, rows.owner[group.terms], rows.coefficients[group.terms], products)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the attributes."""
+        return self.products.shape
 
     def table(self, weights: np.ndarray) -> np.ndarray:
         """Return the sum over terms of weight times product [size of each attribute]."""
-        scaled = weights[self.owner] * self.coefficients
-        if self.cells is not None:
-            return np.bincount(self.cells, scaled, math.prod(self.shape)).reshape(self.shape)
-        result = np.zeros((math.prod(self.shape[:-1]), self.shape[-1]))
-        for part, left in self._left():
-            result += left.T @ (scaled[part, None] * self.factors[-1][part])
-        return result.reshape(self.shape)
+        return self.products.table(weights[self.owner] * self.coefficients)
 
     def means(self, marginal: np.ndarray) -> np.ndarray:
         """Return each term's expected value under a marginal of the clique [terms]."""
-        if self.cells is not None:
-            return np.asarray(self.coefficients * marginal.reshape(-1)[self.cells])
-        result = np.empty(len(self.owner))
-        flat = marginal.reshape(-1, self.shape[-1])
-        for part, left in self._left():
-            result[part] = np.sum((left @ flat) * self.factors[-1][part], axis=1)
-        return result * self.coefficients
-
-    def _left(self) -> list[tuple[slice, np.ndarray]]:
-        """Return products of all vectors but the last [terms, cells of these attributes], block by block."""
-        step = max(1, MAX_BLOCK // math.prod(self.shape[:-1]))
-        parts = []
-        for start in range(0, len(self.owner), step):
-            part = slice(start, min(start + step, len(self.owner)))
-            left = kronecker(np.ones((part.stop - start, 1)), [each[part] for each in self.factors[:-1]])
-            parts.append((part, left))
-        return parts
-
-
-def _group(
-    rows: Rows, places: tuple[int, ...], owner: np.ndarray, coefficients: np.ndarray, index: np.ndarray
-) -> CliqueTerms:
-    clique = tuple(rows.domain.attributes[place] for place in places)
-    shape = tuple(rows.domain.shape[place] for place in places)
-    if math.prod(shape) > MAX_TABLE:
-        raise ValueError(
-            f"a query names {len(clique)} attributes at once with {math.prod(shape):,} cells, above the "
-            f"limit of {MAX_TABLE:,} for the table of one term: ask about fewer attributes, or integrate the "
-            "history with KernelPCA, which needs no tables."
-        )
-    codes = [_units(rows.vectors[place])[index[:, place]] for place in places]
-    if all((each >= 0).all() for each in codes):
-        return CliqueTerms(clique, shape, owner, coefficients, (), np.ravel_multi_index(codes, shape))
-    factors = tuple(rows.vectors[place][index[:, place]] for place in places)
-    return CliqueTerms(clique, shape, owner, coefficients, factors, None)
-
-
-def _units(vectors: np.ndarray) -> np.ndarray:
-    """Return the single code selected by each vector, -1 for other vectors."""
-    single = (np.count_nonzero(vectors, axis=1) == 1) & (vectors.max(axis=1) == 1)
-    return np.where(single, np.argmax(vectors, axis=1), -1)
+        return self.products.sums(marginal) * self.coefficients
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ from pgmjax.estimation.region_fit import fit_local
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History, as_history
 from pgmjax.history.kernel.inner_products import squared_norms
-from pgmjax.history.max_entropy.ascent import AscentSearch, Chains, Newton, Rough, ascend, draw
+from pgmjax.history.max_entropy.ascent import AscentSearch, Chains, Newton, ascend, draw
 from pgmjax.history.max_entropy.dual import Dual, FeatureCliques, Features, penalty_of
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
@@ -262,14 +262,14 @@ class MaxEntropy(Named):
             if self.solver == "exact" or (self.solver == "auto" and quick):
                 return _finish(dual, search, ascend(dual, start, scales, self.max_steps, search))
             floors = history.rows.largest() ** 2
-            newton = Newton(dual.features, dual.layout, dual.targets, dual.penalty, scales, floors)
+            newton = Newton(dual, scales, floors)
             chains = Chains.start(
                 history.domain, dual.layout.cliques, prior.probabilities, self.chains, self.seed
             )
             rough = newton.roughly(chains, start, self.chain_steps)
             if dual.plan is None:
-                return _estimate(dual, newton, rough, self.chain_steps)
-            return _finish(dual, search, newton.exactly(rough.chains, rough.weights, search, self.max_steps))
+                return _estimate(newton, *rough, self.chain_steps)
+            return _finish(dual, search, newton.exactly(*rough[:2], search, self.max_steps))
 
     def _by_alpha_of_regions(self, history: History, problem: Dual) -> MaxEntropyFit:
         """Fit regions, once more if their one-way marginals ask for a far smaller alpha."""
@@ -417,15 +417,17 @@ def _finish(dual: Dual, search: AscentSearch, status: Status) -> MaxEntropyFit:
     )
 
 
-def _estimate(dual: Dual, newton: Newton, rough: Rough, steps: int) -> MaxEntropyFit:
-    """Return the model at the end of chains alone, with marginals from a final, larger sample."""
-    newton = dataclasses.replace(newton, snapshots=4 * newton.snapshots)
-    chains, sample = newton.sample(rough.chains, rough.weights)
-    moved = rough.weights - rough.last
-    log_partition = rough.log_partition + float(sample.means @ moved) - 0.5 * sample.curved(moved)[1]
-    tables = dual.layout.tables(dual.features.potentials(rough.weights))
-    constants = float(rough.weights @ dual.features.constants)
-    point = dual.point(rough.weights, tables, log_partition - constants, [], np.asarray(sample.means))
+def _estimate(
+    newton: Newton, chains: Chains, weights: np.ndarray, log_partition: float, last: np.ndarray, steps: int
+) -> MaxEntropyFit:
+    """Return the model at the end of `roughly`, with marginals from a final, larger sample."""
+    dual, newton = newton.dual, dataclasses.replace(newton, snapshots=4 * newton.snapshots)
+    chains, sample = newton.sample(chains, weights)
+    moved = weights - last
+    log_partition += float(sample.means @ moved) - 0.5 * sample.curved(moved)[1]
+    tables = dual.tables(weights)
+    constants = float(weights @ dual.features.constants)
+    point = dual.point(weights, tables, log_partition - constants, [], sample.means)
     model = _model(dual, tables, sample.shares() + chains.shares()[len(dual.features.groups) :])
     status, answers = Status.MAX_STEPS, dual.total * point.answers
     return MaxEntropyFit(model, dual.alpha, point.weights, point.value, math.inf, status, steps, answers)

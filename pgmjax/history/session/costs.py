@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import scipy
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
@@ -19,8 +20,6 @@ from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import Product, Query
 from pgmjax.queries.blocks import Identity
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
-
-_BLOCK = 1 << 24
 
 PLACES = 12
 """Costs are integer multiples of 10^-12."""
@@ -94,17 +93,11 @@ def system_cost(
         >>> system_cost([[2.0, 1.0], [0.0, 1.0]], [0.1, 0.2])
         0.25
     """
-    rows = _matrix(matrix)
-    rates = _rates(rows, epsilons, sensitivities)
     if Relation.parse(relation) is Relation.ADD_REMOVE:
-        return float((rates @ np.abs(rows)).max())
-    weighted = (rates[:, None] * rows).T
-    block = max(1, _BLOCK // max(1, weighted.size))
-    most = 0.0
-    for low in range(0, len(weighted), block):
-        distances = np.abs(weighted[low : low + block, None] - weighted[None]).sum(axis=2)
-        most = max(most, float(distances.max()))
-    return most
+        return float(cell_costs(matrix, epsilons, sensitivities).max())
+    rows = _matrix(matrix)
+    weighted = (_rates(rows, epsilons, sensitivities)[:, None] * rows).T
+    return max(float(scipy.spatial.distance.cdist([cell], weighted, "cityblock").max()) for cell in weighted)
 
 
 def least_epsilon(sensitivity: float, half_width: float, delta: float, *, continuous: bool = False) -> float:
@@ -132,21 +125,17 @@ def least_epsilon(sensitivity: float, half_width: float, delta: float, *, contin
     if continuous:
         return sensitivity * -math.log(delta) / checks.number("half_width", half_width, above=0)
     whole = math.floor(checks.number("half_width", half_width, at_least=0))
-    # with x = exp(-1 / scale): 2 x^(whole + 1) = delta (1 + x), whose left side grows faster
-    low, high = 1e-18, 1.0 - math.log(delta)  # the rate 1 / scale; the lower end has too much outside
-    while high - low > 4e-16 * high:
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (low, middle) if _outside(whole, middle) <= delta else (middle, high)
-    result = sensitivity * high
+
+    def excess(rate: float) -> float:
+        """Return log of 2 x^(whole + 1) / (1 + x) / delta with x = exp(-rate), rate = 1 / scale."""
+        return math.log(2 / delta) - (whole + 1) * rate - math.log1p(math.exp(-rate))
+
+    # P(abs(N) > whole) falls from 1 at rate 0, and is at most 2 exp(-rate), which is below delta at the end
+    rate = scipy.optimize.brentq(excess, 0.0, math.log(2 / delta), xtol=1e-300, rtol=1e-15)
+    result = sensitivity * rate
     while DiscreteLaplace(sensitivity / result).outside(whole) > delta:
         result = math.nextafter(result, math.inf)
     return result
-
-
-def _outside(whole: int, rate: float) -> float:
-    return 2 * math.exp(-(whole + 1) * rate) / (1 + math.exp(-rate))
 
 
 def _matrix(matrix: Any) -> np.ndarray:

@@ -24,9 +24,8 @@ from pgmjax.history.session.state import (
     AccuracyRequirement,
     SessionAnswer,
     SessionState,
-    paid,
+    answer_at,
     query_of,
-    replayed,
 )
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
@@ -304,10 +303,10 @@ class Session(Named):
         records = self._log.records
         state = SessionState.of(records[:1])
         for step in range(1, len(records)):
-            answer = replayed(state, records, step)
+            state.add(records[step], records[step - 1])
+            answer = answer_at(state, records, step)
             if answer is not None:
                 yield answer
-            state.add(records[step], records[step - 1])
 
     def consistent(self, query: Query, *, total: float | None = None) -> ConsistentAnswers:
         """Return the engine's answers at no cost: no negative counts, error bars for the noise alone.
@@ -404,15 +403,15 @@ class Session(Named):
 
     def _answer(self, step: int) -> SessionAnswer:
         """Return the answer at a step that was just recorded; that to a purchase comes with the next one."""
+        if self._log.records[step]["kind"] == "bought":
+            step += 1
+            self._refresh()
         records, state = self._log.records, self._state
-        if records[step]["kind"] != "bought":
-            answer = replayed(state, records, step)
-            assert answer is not None
-            return answer
-        self._refresh()
-        if not len(records) == step + 2 == self._taken:  # others went on
-            state = SessionState.of(records[: step + 2])
-        return paid(state, records, step)
+        if self._taken > step + 1:  # others went on
+            state = SessionState.of(records[: step + 1])
+        answer = answer_at(state, records, step)
+        assert answer is not None
+        return answer
 
 
 def _seed(seed: int, step: int) -> int:

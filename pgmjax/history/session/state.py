@@ -19,10 +19,9 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation
-from pgmjax.history.bayes.blue import BestLinearUnbiased
-from pgmjax.history.bayes.coordinates import NotEstimableError
+from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
+from pgmjax.history.bayes.distribution import NoiseSum
 from pgmjax.history.bayes.inference import Inference
-from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.history.history import History
 from pgmjax.history.session.costs import PLACES, CellAccount, least_epsilon
 from pgmjax.measurements.linear import LinearMeasurement
@@ -369,37 +368,29 @@ class SessionState:
         return number
 
 
-def replayed(state: SessionState, records: list[dict[str, Any]], step: int) -> SessionAnswer | None:
-    """Return the answer that was given at a step, from it and the records before it.
+def answer_at(state: SessionState, records: list[dict[str, Any]], step: int) -> SessionAnswer | None:
+    """Return the answer that a record gives, in the state right after it; None if it gives none.
 
-    Free answers and refusals are as recorded: on another machine linear algebra may round differently, so
-    that a requirement that was barely met would no longer be.
+    A purchase gives none: its answer comes with the next record. Free answers and refusals are as recorded:
+    on another machine linear algebra may round differently, so that a requirement that was barely met would
+    no longer be.
     """
-    record = records[step]
-    if "half_width" not in record:
-        return None
-    if record["kind"] == "bought":
-        if step + 1 == len(records):
-            return None
-        later = dataclasses.replace(state)
-        for place in (step, step + 1):
-            later.add(records[place], records[place - 1])
-        return paid(later, records, step)
+    record, before = records[step], records[step - 1]
+    if record["kind"] == "free":
+        low, high = record["interval"]
+        return SessionAnswer.of(
+            step, record, state, "history", record["value"], (low, high), record["stddev"]
+        )
     if record["kind"] == "refused":
         return SessionAnswer.of(step, record, state, "refused", reason=record["reason"])
-    low, high = record["interval"]
-    return SessionAnswer.of(step, record, state, "history", record["value"], (low, high), record["stddev"])
-
-
-def paid(state: SessionState, records: list[dict[str, Any]], step: int) -> SessionAnswer:
-    """Return the answer to the purchase at a step, in the state right after its noise."""
-    bought, outcome = records[step], records[step + 1]
-    if outcome["kind"] == "noise":
-        return state.measured(step, bought, outcome)
+    if record["kind"] == "bought" or "half_width" not in before:  # measured in advance: nobody asked
+        return None
+    if record["kind"] == "noise":
+        return state.measured(step - 1, before, record)
     reason = (
         "its noise could not be computed, as often as the account lets it be tried; its cost stays spent."
     )
-    return SessionAnswer.of(step, bought, state, "refused", reason=reason)
+    return SessionAnswer.of(step - 1, before, state, "refused", reason=reason)
 
 
 def query_of(record: dict[str, Any]) -> Query:

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.history.bayes import coordinates
-from pgmjax.history.bayes.blue import BestLinearUnbiased
-from pgmjax.history.bayes.coordinates import NotEstimableError
+from pgmjax.history.bayes import blue as module
+from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
 from pgmjax.history.history import History
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -103,7 +102,7 @@ def test_an_inconsistent_or_missing_direction_is_named():
 def test_a_history_over_cells_and_over_its_span_agree(monkeypatch):
     asked = [marginal(["b"]), Product({"a": point(1), "b": point(0)}), marginal(["c"])]
     over_cells = BestLinearUnbiased.of(history())
-    monkeypatch.setattr(coordinates, "MAX_CELLS", 1)
+    monkeypatch.setattr(module, "MAX_CELLS", 1)
     over_span = BestLinearUnbiased.of(history())
     assert over_span.rows.shape[1] < DOMAIN.size()
     for query in asked:

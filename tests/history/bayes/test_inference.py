@@ -6,8 +6,8 @@ from scipy import stats
 
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl
+from pgmjax.history.bayes.distribution import NoiseSum
 from pgmjax.history.bayes.inference import Claim, Inference
-from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Gaussian
 
 H = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 2], [1, 1, 1], [0, 1, 0]], float)

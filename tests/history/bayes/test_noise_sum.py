@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.history.bayes.noise_sum import NoiseSum, as_distribution
+from pgmjax.history.bayes.distribution import NoiseSum, as_distribution
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 
 

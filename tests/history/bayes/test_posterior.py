@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.history.bayes.blue import BestLinearUnbiased
-from pgmjax.history.bayes.coordinates import NotEstimableError
+from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
 from pgmjax.history.bayes.inference import Claim
 from pgmjax.history.bayes.posterior import Posterior, posterior
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace

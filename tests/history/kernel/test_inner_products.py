@@ -5,6 +5,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.history import History, Rows, kernel
+from pgmjax.history import rows as rows_module
 from pgmjax.history.kernel import inner_products as module
 from pgmjax.history.kernel.inner_products import KernelProduct, squared_norms
 from pgmjax.queries import marginal
@@ -54,7 +55,7 @@ def test_products_with_vectors(monkeypatch):
     some = [5, 0, 21, 7]
     for few in (None, True, False):
         if few is not None:
-            monkeypatch.setattr(module, "_few", lambda *given, few=few: few)
+            monkeypatch.setattr(rows_module, "_few", lambda *given, few=few: few)
         whole = KernelProduct(ROWS, None, PRIOR)
         np.testing.assert_allclose(whole.apply(vector), expected() @ vector, **EXACT)
         part = KernelProduct(ROWS.take(some), ROWS, PRIOR)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.history.kernel.system import NoiseCovariance
+from pgmjax.history.kernel.pca import NoiseCovariance
 
 RNG = np.random.default_rng(4)
 SCALES = RNG.uniform(1, 3, 5)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax.history.kernel import pca
-from pgmjax.history.kernel.pca import KernelSpectrum
-from pgmjax.history.kernel.system import NoiseCovariance
+from pgmjax.history.kernel.pca import KernelSpectrum, NoiseCovariance
 
 RNG = np.random.default_rng(3)
 Q = RNG.standard_normal((9, 12)) @ np.diag(RNG.uniform(0.5, 2, 12))

@@ -55,7 +55,7 @@ def test_curvature_is_the_covariance_of_the_features_in_the_sample():
         np.ravel_multi_index(codes[p], DOMAIN.shape_of(c))
         for p, c in zip(places, features.cliques, strict=True)
     ]
-    sample = Sample.of(features, cells)
+    sample = Sample(features, cells)
     entries = rows.evaluate(codes.T)
     np.testing.assert_allclose(sample.means, entries.mean(axis=0))
     covariance = np.cov(entries.T, bias=True)

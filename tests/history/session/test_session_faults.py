@@ -7,8 +7,8 @@ import pytest
 
 from pgmjax import Dataset, Domain
 from pgmjax.history import History, Session
+from pgmjax.history.bayes.distribution import NoiseSum
 from pgmjax.history.bayes.inference import Inference
-from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.history.session import session as sessions
 from pgmjax.history.session.state import AccuracyRequirement, SessionState, interval, query_of
 from pgmjax.measurements.inputs import with_inputs
