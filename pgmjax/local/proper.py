@@ -87,11 +87,7 @@ class ProperEstimator:
             found = np.clip(np.rint(places), 0, last)
         else:
             there = np.flatnonzero(reached)
-            above = np.clip(np.searchsorted(there, places), 1, max(len(there) - 1, 1))
-            above = np.minimum(above, len(there) - 1)
-            below = np.maximum(above - 1, 0)
-            nearer = np.abs(there[above] - places) < np.abs(there[below] - places)
-            found = np.where(nearer, there[above], there[below])
+            found = there[np.searchsorted((there[1:] + there[:-1]) / 2, places)]
         return (self.least + self.step * unit * found) / rows
 
     def _shapes(self) -> dict[tuple[int, ...], int]:
