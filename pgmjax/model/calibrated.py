@@ -81,7 +81,7 @@ class CalibratedModel(NamedMarginals):
             raise TypeError(said)
         if isinstance(cliques, tuple | list):
             return self._streamed(iter(as_cliques(self.domain, cliques)))
-        return self._streamed(_each(self.domain, cliques))
+        return self._streamed(as_clique(self.domain, clique) for clique in cliques)
 
     def _streamed(self, cliques: Iterator[Clique]) -> Iterator[tuple[Clique, np.ndarray]]:
         while some := self._some(cliques):
@@ -238,8 +238,3 @@ class CalibratedModel(NamedMarginals):
         if not np.isfinite(table).all():
             raise ValueError(f"the table of {clique} must be finite.")
         return table
-
-
-def _each(domain: Domain, cliques: Iterable[Sequence[str]]) -> Iterator[Clique]:
-    for clique in cliques:
-        yield as_clique(domain, clique)

@@ -171,21 +171,20 @@ def check_decode(decode: bool | str) -> None:
         )
 
 
-def arrow_column(
-    attribute: Attribute, codes: np.ndarray, decode: bool | str, generator: np.random.Generator
-) -> Any:
-    """Return the codes [rows] of an attribute as an Arrow array: as codes, names or values; see `write`."""
-    return _Column(attribute, decode, ".parquet", generator).array(codes)
+def arrow_columns(
+    domain: Domain, columns: Mapping[str, np.ndarray], decode: bool | str, seed: int
+) -> dict[str, Any]:
+    """Return codes [rows] of some attributes as Arrow arrays: of codes, names or values; see `write`."""
+    generators = dict(zip(domain.attributes, random.generators(seed, len(domain)), strict=True))
+    return {
+        name: _Column(domain.attribute(name), decode, ".parquet", generators[name]).array(codes)
+        for name, codes in columns.items()
+    }
 
 
 def decoded_rows(model: Any, rows: int, seed: int, method: str) -> dict[str, Any]:
     """Return rows drawn from a model as Arrow columns of values by name; see `GraphicalModel.sample`."""
-    codes = model.sample(rows, seed, method=method)
-    generators = random.generators(seed, len(model.domain))
-    return {
-        name: arrow_column(model.domain.attribute(name), codes[name], VALUES, generator)
-        for name, generator in zip(model.domain.attributes, generators, strict=True)
-    }
+    return arrow_columns(model.domain, model.sample(rows, seed, method=method), VALUES, seed)
 
 
 class _Column:
