@@ -150,7 +150,7 @@ class PerturbedTable(Named):
     def inputs(self) -> tuple[Input, ...]:
         """The input of all estimates: cost and security of the answers, known by the answers themselves."""
         record = {**self._record(), "ledger": None}  # whose head follows from the table, under its key
-        told = Input(
+        perturbed = Input(
             "a perturbed table",
             self.secure,
             {"epsilon": as_text(self.epsilon), "delta": "0"},
@@ -158,7 +158,7 @@ class PerturbedTable(Named):
             unit=None if self.unit is None else self.unit.to_dict(),
             answers=digest_of((column.answers for column in self.columns), json.dumps(record, default=str)),
         )
-        return (told,)
+        return (perturbed,)
 
     def save(self, folder: str | os.PathLike[str]) -> pathlib.Path:
         """Write the table to a new folder: `perturbed.json` and one .npy file per column.

@@ -234,7 +234,7 @@ class Distribution(Model):
         """True if the marginal of some attributes need not be computed."""
         return False
 
-    def log_partition(self, evidence: Any = None) -> float:
+    def log_partition(self, evidence: Mapping[str, Any] | str | None = None) -> float:
         """Log of the sum of the unnormalised distribution over the cells that agree with evidence (nats).
 
         The log-probability of the evidence is this value minus the value without evidence, which is 0 for a
@@ -254,7 +254,7 @@ class Distribution(Model):
         """
         return self._log_weight({} if evidence is None else evidence_masks(self.domain, evidence))
 
-    def condition(self, evidence: Any) -> Self:
+    def condition(self, evidence: Mapping[str, Any] | str) -> Self:
         """The model of the records that agree with some evidence.
 
         Args:

@@ -19,7 +19,7 @@ from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES, SlicedTree, tree_for
 from pgmjax.model.base import NamedMarginals
 
-MANY = 1 << 22  # cells of marginals that are computed together, if the model is in parts
+BATCH_CELLS = 1 << 22  # cells of marginals that are computed together, if the model is in parts
 DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
     "l1": lambda difference: np.abs(difference).sum(),
     "l2": lambda difference: np.sqrt(np.square(difference).sum()),
@@ -90,11 +90,11 @@ class CalibratedModel(NamedMarginals):
                 yield clique, self.total * table
 
     def _some(self, cliques: Iterator[Clique]) -> list[Clique]:
-        """The next clique, or as many as have MANY cells together if each question goes through parts."""
+        """The next clique, or as many as have BATCH_CELLS together if each question goes through parts."""
         some = list(itertools.islice(cliques, 1))
         if isinstance(self._tree, SlicedTree):
             cells = 0
-            while cells < MANY and (more := next(cliques, None)) is not None:
+            while cells < BATCH_CELLS and (more := next(cliques, None)) is not None:
                 some.append(more)
                 cells += self.domain.size(more)
         return some

@@ -123,11 +123,11 @@ class GraphicalModel(ModelRows):
     def _host(self) -> HostModel:
         """The model over numbered variables; attributes in no clique get a flat potential."""
         covered = {name for clique in self.potentials.cliques for name in clique}
-        free = [name for name in self.domain.attributes if name not in covered]
+        uncovered = [name for name in self.domain.attributes if name not in covered]
         number = self._variables
         cliques = [tuple(number[name] for name in clique) for clique in self.potentials.cliques]
-        structure = Structure(self.domain.shape, (*cliques, *((number[name],) for name in free)))
-        flat = tuple(np.zeros(self.domain[name]) for name in free)
+        structure = Structure(self.domain.shape, (*cliques, *((number[name],) for name in uncovered)))
+        flat = tuple(np.zeros(self.domain[name]) for name in uncovered)
         return HostModel(structure, (*self.potentials.tables, *flat), self.limits)
 
     def _numbers(self, clique: Clique) -> Variables:

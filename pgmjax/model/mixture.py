@@ -252,12 +252,13 @@ def _mixed(weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:
     sides = [(math.prod(shape[:cut]), math.prod(shape[cut:])) for cut in range(len(shape) + 1)]
     cut = min(range(len(sides)), key=lambda c: sum(sides[c]))
     USUAL.require_cells(len(weights) * sum(sides[cut]), "the components' share in this answer")
-    left = functools.reduce(_beside, factors[:cut], weights[:, None])
-    right = functools.reduce(_beside, factors[cut:], np.ones((len(weights), 1)))
+    left = functools.reduce(_khatri_rao, factors[:cut], weights[:, None])
+    right = functools.reduce(_khatri_rao, factors[cut:], np.ones((len(weights), 1)))
     return (left.T @ right).reshape(shape)
 
 
-def _beside(table: np.ndarray, more: np.ndarray) -> np.ndarray:
+def _khatri_rao(table: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Products of two tables row by row [components, columns of both]."""
     return (table[:, :, None] * more[:, None, :]).reshape(len(table), -1)
 
 

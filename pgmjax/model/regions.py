@@ -38,7 +38,7 @@ from pgmjax.model.region_rows import SETTLING, steered
 from pgmjax.model.sampling import ROUND
 
 METHOD = "convex belief propagation"
-FITTING_SWEEPS, FITTED = 200, 1e-10
+FITTING_SWEEPS, FITTING_TOLERANCE = 200, 1e-10
 MOST_ROWS = 1_000_000
 
 
@@ -186,7 +186,7 @@ class RegionModel(Model):
                     return table / table.sum()
                 table = fitted
                 moved = max(moved, float(np.abs(now - wanted).sum()))
-            if moved < FITTED:
+            if moved < FITTING_TOLERANCE:
                 break
         return table / table.sum()
 

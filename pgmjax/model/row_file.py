@@ -77,16 +77,16 @@ def write(
         Progress("rows", rows, show_progress) as progress,
         _partial(target, overwrite) as partial,
         _writer(partial, target.suffix, columns, metadata or {}) as writer,
-        WorkerThread(lambda block: _write_block(writer, columns, block)) as behind,
+        WorkerThread(lambda block: _write_block(writer, columns, block)) as writing,
     ):
         pending = False
         for block in blocks:  # the next block is drawn while the previous one is written
             if pending:
-                progress.advance(behind.finish())
-            behind.start(block)
+                progress.advance(writing.finish())
+            writing.start(block)
             pending = True
         if pending:
-            progress.advance(behind.finish())
+            progress.advance(writing.finish())
     return target
 
 
@@ -99,11 +99,9 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> pa
     target = pathlib.Path(path).absolute()
     if target.suffix not in SUFFIXES:
         raise ValueError(f"{os.fspath(path)} must end in .parquet or .csv.")
-    if target.is_dir() or not overwrite:
-        return checks.new_file(path, "" if target.is_dir() else ", or overwrite=True")
-    if not target.parent.is_dir():
-        raise ValueError(f"There is no folder {target.parent}: make it, or give another name.")
-    return target
+    if overwrite and target.is_file():
+        return target
+    return checks.new_file(path, "" if target.is_dir() else ", or overwrite=True")
 
 
 def check_escape(escape_formulas: bool, kind: str) -> None:
