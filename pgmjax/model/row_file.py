@@ -197,13 +197,13 @@ class _Column:
         escape_formulas: bool = False,
     ):
         self.name = _escaped(attribute.name) if escape_formulas else attribute.name
-        self._regular = _without_missing(attribute)
+        regular = attribute.size - attribute.missing
+        self._regular = dataclasses.replace(attribute, size=regular, missing=False, missing_markers=())
         self._text = suffix == ".csv"
         self._generator: np.random.Generator | None = None  # of a draw in the cell of each row
         self._dictionary: Any = None  # without either, codes are stored
         self._missing = attribute.size - 1 if decode and attribute.missing else None
         self._plain = suffix == ".csv" or decode == VALUES
-        regular = attribute.size - attribute.missing
         self.has_decimal_commas = decode == VALUES and attribute.decimal == ","
         if decode == VALUES and attribute.bins is not None:
             self._generator = generator
@@ -252,13 +252,6 @@ def _of_one_type(values: list[Any]) -> Any:
     if len(kinds) > 1 or (kinds == {int} and not -(2**63) <= min(values) <= max(values) < 2**63):
         return arrow.array([text_of(value) for value in values])
     return arrow.array(values)
-
-
-def _without_missing(attribute: Attribute) -> Attribute:
-    """The same attribute without a code for missing values."""
-    if not attribute.missing:
-        return attribute
-    return dataclasses.replace(attribute, size=attribute.size - 1, missing=False, missing_markers=())
 
 
 def _texts(attribute: Attribute, values: np.ndarray) -> list[str] | None:

@@ -311,15 +311,12 @@ def compare_rows(clique: Clique, probabilities: np.ndarray, columns: Mapping[str
 def _deviation(p: np.ndarray, rows: int) -> np.ndarray:
     """Mean of |count / rows - p| for a binomial count of each probability."""
     p = np.clip(p, 0.0, 1.0)
-    inside = (p > 0) & (p < 1)
-    result = np.zeros_like(p)
-    q = p[inside]
-    above = np.minimum(np.floor(rows * q) + 1, rows)
-    choose = scipy.special.gammaln(rows + 1) - scipy.special.gammaln(above + 1)
-    choose -= scipy.special.gammaln(rows - above + 1)
-    logs = np.log(2 * above) + choose + above * np.log(q) + (rows - above + 1) * np.log1p(-q)
-    result[inside] = np.exp(logs) / rows
-    return result
+    above = np.minimum(np.floor(rows * p) + 1, rows)
+    least = rows - above + 1
+    choose = scipy.special.gammaln(rows + 1) - scipy.special.gammaln(above + 1) - scipy.special.gammaln(least)
+    # 0 where p is 0 or 1: a factor's logarithm is minus infinity there
+    logs = np.log(2 * above) + choose + scipy.special.xlogy(above, p) + scipy.special.xlog1py(least, -p)
+    return np.exp(logs) / rows
 
 
 UNKNOWN = -1

@@ -369,10 +369,8 @@ def _between(low: np.ndarray, high: np.ndarray, cumulated: np.ndarray) -> np.nda
 def _summed(
     counts: np.ndarray, axes: tuple[int, ...], shape: tuple[int, ...], conditional: Conditional
 ) -> np.ndarray:
-    gone = tuple(i for i, v in enumerate(axes) if v not in conditional.parents)
-    kept = [v for v in axes if v in conditional.parents]
-    table = counts.reshape(shape).sum(axis=gone)
-    return table.transpose([kept.index(u) for u in conditional.parents]).reshape(-1)
+    kept = [axes.index(u) for u in conditional.parents]
+    return np.einsum(counts.reshape(shape), range(len(axes)), kept).reshape(-1)
 
 
 def take(left: np.ndarray, key: np.ndarray, generator: np.random.Generator) -> np.ndarray:
