@@ -9,7 +9,7 @@ import abc
 import math
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypeVar, overload
 
 import numpy as np
@@ -377,13 +377,14 @@ def contradicting(parts: Sequence[Part], impossible: Callable[[Sequence[Part]], 
     return [] if impossible([]) else needed([], False, list(parts))
 
 
-def evidence_masks(domain: Domain, evidence: Any) -> dict[str, np.ndarray]:
+def evidence_masks(domain: Domain, evidence: Any, said: str = "evidence") -> dict[str, np.ndarray]:
     """Log-mask [size] of each attribute: 0 for values that agree with the evidence, minus infinity elsewhere.
 
     Args:
         domain: the attributes.
         evidence: for each attribute a value, as `data.attribute.code_of` reads it, or a list of these; or
             conditions as text, such as "sex=F,age<35".
+        said: what it is, for the messages.
 
     Raises:
         TypeError: the evidence is not a mapping.
@@ -392,20 +393,19 @@ def evidence_masks(domain: Domain, evidence: Any) -> dict[str, np.ndarray]:
     if isinstance(evidence, str):
         found = query_text.conditions(evidence, domain).codes
         evidence = {name: [*map(Code, codes)] for name, codes in found.items()}
-    checks.mapping("evidence", evidence, "attribute to value, such as {'sex': 'F'}")
+    checks.mapping(said, evidence, "attribute to value, such as {'sex': 'F'}")
     masks: dict[str, np.ndarray] = {}
     for given, wanted in evidence.items():
         name = checks.same_word(given, domain)
         if name is None or name in masks:
             listed = ", ".join([*domain][:12])
             wrong = "twice" if name else f"which is not an attribute of the domain; it has {listed}"
-            raise ValueError(f"evidence names {given!r}, {wrong}.{checks.did_you_mean(given, domain)}")
-        many = isinstance(wanted, list | tuple | set | frozenset | range) or np.ndim(wanted) == 1
-        codes = [
-            code_of(domain.attribute(name), value, "evidence") for value in (wanted if many else [wanted])
-        ]
+            raise ValueError(f"{said} names {given!r}, {wrong}.{checks.did_you_mean(given, domain)}")
+        several = isinstance(wanted, Iterable) and not isinstance(wanted, str | bytes | np.ndarray)
+        many = several or np.ndim(wanted) == 1
+        codes = [code_of(domain.attribute(name), value, said) for value in (wanted if many else [wanted])]
         if not codes:
-            raise ValueError(f"evidence on {name!r} allows no value: name at least one.")
+            raise ValueError(f"{said} on {name!r} allows no value: name at least one.")
         masks[name] = np.full(domain[name], -np.inf)
         masks[name][codes] = 0.0
     return masks
