@@ -205,11 +205,6 @@ def answers(case: Case, rows: int = 1) -> tuple[int, list[list[np.ndarray]]]:
     return records, noisy
 
 
-def exact_counts(case: Case) -> list[np.ndarray]:
-    """Exact counts of each clique [its shape], for evaluation only."""
-    return _exact(case, np.random.default_rng(case.seed))[1]
-
-
 def _exact(case: Case, rng: np.random.Generator) -> tuple[int, list[np.ndarray]]:
     """Number of records and exact counts; records that no table has are drawn first."""
     if case.data:

@@ -85,13 +85,11 @@ class Program:
         prepare: draws the inputs, for which no time counts, and returns the call for an oracle's name.
         exact: whether `host` can do the same work in float64 in reasonable time.
         peer: its case of the peer's script.
-        forecast: its line in gpu-forecast.jsonl.
     """
 
     prepare: Callable[[str], Call]
     exact: bool = True
     peer: str | None = None
-    forecast: str | None = None
 
 
 def inference(name: str, oracle: str) -> Call:
@@ -281,21 +279,12 @@ def programs(quick: bool) -> dict[str, Program]:
     part = functools.partial
     found = {
         "rates": Program(rates, exact=False),
+        **{f"fit-{x}": Program(part(fits, f"fit-{x}"), peer=None if quick else f"fit-{x}") for x in fitted},
         **{
-            f"fit-{x}": Program(
-                part(fits, f"fit-{x}"), peer=None if quick else f"fit-{x}", forecast=f"fit-{x}"
-            )
-            for x in fitted
-        },
-        **{
-            f"oracle-{x}": Program(
-                part(inference, f"oracle-{x}"), peer=None if quick else f"oracle-{x}", forecast=x
-            )
+            f"oracle-{x}": Program(part(inference, f"oracle-{x}"), peer=None if quick else f"oracle-{x}")
             for x in inferences
         },
-        f"fit-{batch}@{rows}": Program(
-            part(fits, f"fit-{batch}", rows=rows), forecast=f"fit-{batch}-rows{rows}"
-        ),
+        f"fit-{batch}@{rows}": Program(part(fits, f"fit-{batch}", rows=rows)),
         "aim": Program(part(aim, table=table)),
         "sweep": Program(part(sweep, table=table, trials=trials), exact=False),
     }
@@ -373,12 +362,6 @@ def measure(program: Program, side: str) -> Line:
     return {**line, "peak_mb": harness.peak_mb()}
 
 
-def forecast_of(name: str | None) -> Line:
-    """What bench/gpu_forecast.py says of a program: kernels and seconds of a step, or of a call."""
-    lines = [x for x in harness.read(harness.RESULTS / "gpu-forecast.jsonl") if x["program"] == name]
-    return {f"compiled_{key}": lines[-1][key] for key in ("kernels", "forecast_s")} if lines else {}
-
-
 def command(name: str, program: Program, side: str, quick: bool) -> list[str]:
     """The command line of one program on one side."""
     if side == "mbi":
@@ -436,7 +419,6 @@ def run(options: argparse.Namespace) -> bool:
             "bench": "device",
             "program": name,
             "side": side,
-            **forecast_of(chosen[name].forecast),
             **line,
         }
         if options.write:

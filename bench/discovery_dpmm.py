@@ -14,12 +14,8 @@ fitted with 1,000 and with 5,000 steps: the measured marginals differ by a mean 
 0.003.
 """
 
-import json
-import sys
-import traceback
-
+import discovery_peer
 import numpy as np
-import pandas as pd
 from dpmm.models import mst
 from dpmm.models.base.mbi import FactoredInference, factor
 from dpmm.pipelines import MSTPipeline
@@ -34,19 +30,6 @@ def logsumexp(values, axis=None):
     top = np.where(np.isfinite(top), top, 0.0)
     total = np.log(np.sum(np.exp(values - top), axis=axis, keepdims=True)) + top
     return total.reshape(())[()] if axis is None else total.squeeze(axis)
-
-
-def read(asked):
-    """Return the table, with its types."""
-    columns = asked["columns"]
-    texts = {name: str for name in columns if columns[name]["kind"] == "text"}
-    frame = pd.read_csv(asked["table"], keep_default_na=False, dtype=texts)
-    for name, about in columns.items():
-        if about["kind"] == "time":
-            frame[name] = pd.to_datetime(frame[name])
-        elif about["kind"] != "text":
-            frame[name] = frame[name].astype("int64" if about["kind"] == "int" else "float64")
-    return frame
 
 
 def bounds(about):
@@ -80,15 +63,7 @@ def main():
     """Do the jobs of a request."""
     factor.logsumexp = logsumexp
     mst.FactoredInference = lambda domain, iters: FactoredInference(domain, iters=min(iters, STEPS))
-    asked = json.load(sys.stdin)
-    frame = read(asked)
-    for one in asked["jobs"]:
-        try:
-            line = job(frame, asked, one)
-        except Exception as error:  # whatever it dies of is its result
-            traceback.print_exc()
-            line = {"failed": f"{type(error).__name__}: {error}"[:300]}
-        print(json.dumps(line), flush=True)
+    discovery_peer.serve(job, lambda times: times)
 
 
 if __name__ == "__main__":

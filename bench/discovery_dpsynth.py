@@ -15,11 +15,8 @@ dpsynth is on no registry. With Python 3.12 and a checkout of its public reposit
 """
 
 import dataclasses
-import json
 import os
 import pathlib
-import sys
-import traceback
 import warnings
 
 warnings.filterwarnings("ignore")
@@ -29,6 +26,7 @@ import jax  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 
+import discovery_peer  # noqa: E402
 import dp_accounting  # noqa: E402
 import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
@@ -48,17 +46,9 @@ def attributes(columns):
     return result
 
 
-def read(asked):
-    """Return the table, times as whole hours since 1970."""
-    columns = asked["columns"]
-    texts = {name: str for name in columns if columns[name]["kind"] == "text"}
-    frame = pd.read_csv(asked["table"], keep_default_na=False, dtype=texts)
-    for name, about in columns.items():
-        if about["kind"] == "time":
-            frame[name] = (pd.to_datetime(frame[name]) - pd.Timestamp(0)) // pd.Timedelta(hours=1)
-        elif about["kind"] != "text":
-            frame[name] = frame[name].astype("int64" if about["kind"] == "int" else "float64")
-    return frame
+def whole_hours(times):
+    """Return times as whole hours since 1970."""
+    return (times - pd.Timestamp(0)) // pd.Timedelta(hours=1)
 
 
 def write(rows, columns, path):
@@ -111,16 +101,8 @@ def job(frame, asked, one):
 
 def main():
     """Do the jobs of a request."""
-    asked = json.load(sys.stdin)
-    frame = read(asked)
-    for one in asked["jobs"]:
-        try:
-            line = job(frame, asked, one)
-        except Exception as error:  # whatever it dies of is its result
-            traceback.print_exc()
-            line = {"failed": f"{type(error).__name__}: {error}"[:300]}
-        print(json.dumps(line), flush=True)
-        jax.clear_caches()  # its programs are compiled anew for each set of bins, until memory maps run out
+    # its programs are compiled anew for each set of bins, until memory maps run out
+    discovery_peer.serve(job, whole_hours, after=jax.clear_caches)
 
 
 if __name__ == "__main__":

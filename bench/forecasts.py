@@ -139,24 +139,13 @@ def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Cal
 
 def network(name: str, wheel: str | None) -> Any:
     """A model of a generated network, or of one in a wheel."""
-    import numpy as np
-
-    import pgmjax as pj
-
     if name in NETWORKS:
         import bif
 
         return bif.model(*bif.read(bif.text_of(pathlib.Path(str(wheel), f"{name}.bif.gz"))))
     import networks_made
 
-    sizes, factors = networks_made.made()[name]()
-    potentials: dict[tuple[str, ...], Any] = {}
-    with np.errstate(divide="ignore"):
-        for scope, table in factors:
-            names = tuple(f"x{v}" for v in scope)
-            potentials[names] = potentials.get(names, 0.0) + np.log(table)
-    domain = pj.Domain({f"x{v}": size for v, size in enumerate(sizes)})
-    return pj.GraphicalModel.from_potentials(domain, potentials)
+    return networks_made.graphical(networks_made.made()[name]())
 
 
 def measured(line: harness.Line, call: Callable[[], Any]) -> harness.Line:

@@ -169,21 +169,26 @@ def questions(sizes: list[int], seed: int = 0) -> dict[str, Any]:
     return {"evidence": evidence, "pairs": pairs}
 
 
+def graphical(network: Network) -> pj.GraphicalModel:
+    """The model of a network; factors over the same variables are multiplied."""
+    sizes, factors = network
+    potentials: dict[tuple[str, ...], np.ndarray] = {}
+    with np.errstate(divide="ignore"):
+        for scope, table in factors:
+            names = tuple(f"x{v}" for v in scope)
+            potentials[names] = potentials.get(names, 0.0) + np.log(table)
+    domain = pj.Domain({f"x{v}": size for v, size in enumerate(sizes)})
+    return pj.GraphicalModel.from_potentials(domain, potentials)
+
+
 def ours(network: Network, seconds: float) -> harness.Line:
     """Our answers and seconds; each question may take, by its forecast, what is left of the time."""
-    sizes, factors = network
     pj.GraphicalModel.from_potentials(pj.Domain({"x": 2}), {("x",): np.zeros(2)}).calibrate()  # imports
-    domain = pj.Domain({f"x{v}": size for v, size in enumerate(sizes)})
     start = time.perf_counter()
     line: harness.Line = {}
-    asked = questions(sizes)
+    asked = questions(network[0])
     try:
-        potentials: dict[tuple[str, ...], np.ndarray] = {}
-        with np.errstate(divide="ignore"):
-            for scope, table in factors:
-                names = tuple(f"x{v}" for v in scope)
-                potentials[names] = potentials.get(names, 0.0) + np.log(table)
-        model = pj.GraphicalModel.from_potentials(domain, potentials)
+        model = graphical(network)
         line["model_s"] = time.perf_counter() - start
         mine, line["seconds"] = networks.ours(model, asked, start + seconds)
     except pj.ModelTooLargeError as error:

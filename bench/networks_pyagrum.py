@@ -44,6 +44,25 @@ def joint(net, engine, pair):
         return own.jointPosterior(set(pair))
 
 
+def marginals(engine, names, pairs, pair_of):
+    """Seconds and answers of all singles and of some pairs, each by an engine made anew."""
+    seconds, found = {}, {}
+    start = time.perf_counter()
+    made = engine()
+    made.makeInference()
+    found["singles"] = [table(made.posterior(name), [name]) for name in names]
+    seconds["singles"] = time.perf_counter() - start
+    start = time.perf_counter()
+    made = engine()
+    made.setTargets(set())
+    for pair in pairs:
+        made.addJointTarget(set(pair))
+    made.makeInference()
+    found["pairs"] = [table(pair_of(made, pair), pair) for pair in pairs]
+    seconds["pairs"] = time.perf_counter() - start
+    return seconds, found
+
+
 def markov(path):
     """Answer the questions of a Markov network, and print a line with seconds and answers."""
     asked = json.loads(pathlib.Path(path).read_text())
@@ -63,20 +82,13 @@ def markov(path):
         joined[frozenset([v])] = pyagrum.Tensor().add(net.variable(f"x{v}")).fillWith(1)
     for factor in joined.values():
         net.addFactor(factor)
-    seconds, found = {}, {}
-    start = time.perf_counter()
-    engine = pyagrum.ShaferShenoyMRFInference(net)
-    engine.makeInference()
-    found["singles"] = [table(engine.posterior(f"x{v}"), [f"x{v}"]) for v in range(len(asked["sizes"]))]
-    seconds["singles"] = time.perf_counter() - start
-    start = time.perf_counter()
-    engine = pyagrum.ShaferShenoyMRFInference(net)
-    engine.setTargets(set())
-    for pair in asked["pairs"]:
-        engine.addJointTarget(set(pair))
-    engine.makeInference()
-    found["pairs"] = [table(joint(net, engine, pair), pair) for pair in asked["pairs"]]
-    seconds["pairs"] = time.perf_counter() - start
+    names = [f"x{v}" for v in range(len(asked["sizes"]))]
+    seconds, found = marginals(
+        lambda: pyagrum.ShaferShenoyMRFInference(net),
+        names,
+        asked["pairs"],
+        lambda engine, pair: joint(net, engine, pair),
+    )
     print(json.dumps({"seconds": seconds, "answers": found, "version": pyagrum.__version__}))
 
 
@@ -105,25 +117,14 @@ def main():
         except pyagrum.IncompatibleEvidence:
             probabilities.append(0.0)
     evidence_s = time.perf_counter() - start
-    start = time.perf_counter()
-    engine = pyagrum.LazyPropagation(net)
-    engine.makeInference()
-    singles = [table(engine.posterior(name), [name]) for name in asked["labels"]]
-    singles_s = time.perf_counter() - start
-    start = time.perf_counter()
-    engine = pyagrum.LazyPropagation(net)
-    engine.setTargets(set())
-    for pair in asked["pairs"]:
-        engine.addJointTarget(set(pair))
-    engine.makeInference()
-    pairs = [table(engine.jointPosterior(set(pair)), pair) for pair in asked["pairs"]]
-    result = {"evidence": probabilities, "singles": singles, "pairs": pairs, "version": pyagrum.__version__}
-    result["seconds"] = {
-        "load": load,
-        "evidence": evidence_s,
-        "singles": singles_s,
-        "pairs": time.perf_counter() - start,
-    }
+    seconds, found = marginals(
+        lambda: pyagrum.LazyPropagation(net),
+        asked["labels"],
+        asked["pairs"],
+        lambda engine, pair: engine.jointPosterior(set(pair)),
+    )
+    seconds = {"load": load, "evidence": evidence_s, **seconds}
+    result = {"evidence": probabilities, **found, "version": pyagrum.__version__, "seconds": seconds}
     pathlib.Path(answers).write_text(json.dumps(result))
     print(json.dumps(result["seconds"]))
 

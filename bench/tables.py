@@ -160,7 +160,6 @@ BLOCKS = (
     Block("docs/lab/speed.md", "to-loss", performance.to_loss, ("to-loss",)),
     Block("docs/lab/speed.md", "growth", performance.growth, ("scaling",)),
     Block("docs/lab/speed.md", "forecasts", performance.forecasts, ("forecasts",)),
-    Block("docs/lab/gpu-forecast.md", "gpu", performance.gpu, ("gpu-forecast", "peers")),
     Block("docs/lab/rows.md", "rows-errors", releases.rows_errors, ("rows-errors",)),
     Block("docs/lab/rows.md", "rows-device", performance.rows_device, ("rows",)),
     Block("docs/lab/rows.md", "rows", performance.rows, ("rows",)),

@@ -94,40 +94,33 @@ __all__ = [
 ]
 
 _PLACES = {
-    "pgmjax": (
-        *("adapters", "discovery", "estimation", "gradients", "history", "learning", "local", "mechanisms"),
-        *("model", "privacy", "queries", "uncertainty"),
-    ),
-    "pgmjax.data.attribute": ("Attribute",),
-    "pgmjax.data.dataset": ("Dataset",),
-    "pgmjax.data.domain": ("Domain",),
-    "pgmjax.data.relation": ("Relation", "Unit"),
-    "pgmjax.estimation": (
-        "losses",
-        "solvers",
-    ),
-    "pgmjax.estimation.constraints": (
-        "AllowedSet",
-        "FixedMarginal",
-        "FunctionalDependency",
-        "StructuralZeros",
-    ),
-    "pgmjax.estimation.estimator": (
-        "Estimator",
-        "Fit",
-    ),
-    "pgmjax.estimation.solvers.stopping": ("Status",),
-    "pgmjax.inference": ("oracles",),
-    "pgmjax.inference.plan.forecast": ("ModelTooLargeError",),
-    "pgmjax.measurements.linear": ("LinearMeasurement",),
-    "pgmjax.measurements.total": ("estimate_total",),
-    "pgmjax.mechanisms.run": ("FitError",),
-    "pgmjax.model.compression": ("Compression",),
-    "pgmjax.model.graphical": ("GraphicalModel",),
-    "pgmjax.queries.workload": ("Workload",),
-    "pgmjax.release.folder": ("load",),
-    "pgmjax.release.release": ("Release",),
-    "pgmjax.synthesizer": ("Synthesizer",),
+    **dict.fromkeys(("adapters", "discovery", "estimation", "gradients", "history", "learning"), "pgmjax"),
+    **dict.fromkeys(("local", "mechanisms", "model", "privacy", "queries", "uncertainty"), "pgmjax"),
+    "AllowedSet": "pgmjax.estimation.constraints",
+    "Attribute": "pgmjax.data.attribute",
+    "Compression": "pgmjax.model.compression",
+    "Dataset": "pgmjax.data.dataset",
+    "Domain": "pgmjax.data.domain",
+    "Estimator": "pgmjax.estimation.estimator",
+    "Fit": "pgmjax.estimation.estimator",
+    "FitError": "pgmjax.mechanisms.run",
+    "FixedMarginal": "pgmjax.estimation.constraints",
+    "FunctionalDependency": "pgmjax.estimation.constraints",
+    "GraphicalModel": "pgmjax.model.graphical",
+    "LinearMeasurement": "pgmjax.measurements.linear",
+    "ModelTooLargeError": "pgmjax.inference.plan.forecast",
+    "Relation": "pgmjax.data.relation",
+    "Release": "pgmjax.release.release",
+    "Status": "pgmjax.estimation.solvers.stopping",
+    "StructuralZeros": "pgmjax.estimation.constraints",
+    "Synthesizer": "pgmjax.synthesizer",
+    "Unit": "pgmjax.data.relation",
+    "Workload": "pgmjax.queries.workload",
+    "estimate_total": "pgmjax.measurements.total",
+    "load": "pgmjax.release.folder",
+    "losses": "pgmjax.estimation",
+    "oracles": "pgmjax.inference",
+    "solvers": "pgmjax.estimation",
 }
 """Where the names above are: a name is imported when it is first used, as most of them need JAX."""
 
@@ -135,20 +128,13 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # whoever wants t
 
 
 def _lazy(name: str) -> Any:
-    for place, names in _PLACES.items():
-        if name in names:
-            found = migration.answering(_attribute(place, name), name)
-            globals()[name] = found
-            return found
-    raise migration.unknown(__name__, name, __all__)
-
-
-def _attribute(place: str, name: str) -> Any:
-    """Return a name of a module, or a module of a package."""
-    module = importlib.import_module(place) if place != __name__ else None
-    if module is not None and hasattr(module, name):
-        return getattr(module, name)
-    return importlib.import_module(f"{place}.{name}")
+    if name not in _PLACES:
+        raise migration.unknown(__name__, name, __all__)
+    place = _PLACES[name]
+    module = importlib.import_module(place)
+    found = vars(module)[name] if name in vars(module) else importlib.import_module(f"{place}.{name}")
+    globals()[name] = migration.answering(found, name)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

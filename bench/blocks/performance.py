@@ -1,4 +1,4 @@
-"""Costs: the peers' cases, growth, forecasts, programs for a GPU, whole releases, rows, networks."""
+"""Costs: the peers' cases, growth, forecasts, whole releases, rows, networks."""
 
 from __future__ import annotations
 
@@ -170,47 +170,6 @@ def forecasts(lines: Sequence[Line]) -> dict[str, str]:
     """How many forecasts are within their bands."""
     found = ended(lines)
     return {what: "{} of {}".format(*within(found, what)) for what in BANDS}
-
-
-PROGRAMS = {
-    "fit-adult9": "a step of `fit-adult9`",
-    "fit-loans15": "a step of `fit-loans15`",
-    "fit-adult9-rows64": "a step of 64 rows of `fit-adult9`",
-    "chain-1000": "inference on `chain-1000`",
-    "loans15": "inference on `loans15`",
-    "adult15-s0": "inference on `adult15-s0`",
-}
-# the commit before rows were multiplied by pairs and steps of a level reduced together
-BEFORE = "f839ff86b96c"
-
-
-def gpu(lines: Sequence[Line], cpu: Sequence[Line]) -> str:
-    """Forecasts of programs that were compiled for a GPU, beside what two CPU cores took."""
-    last = {line["program"]: line for line in newest(lines, "program")}
-    before = {line["program"]: line for line in lines if line["commit"] == BEFORE}
-    sides, rows = _sides(cpu), []
-    for name, words in PROGRAMS.items():
-        line, old = last[name], before[name]
-        same = line["kernels"] == old["kernels"]
-        was = "the same" if same else f"{_ms(old['forecast_s'])}, {old['kernels']:,} kernels"
-        case = name if name.startswith("fit") else f"oracle-{name}"
-        key = "step_s" if name.startswith("fit") else "warm_s"
-        own = _ms(median(x[key] for x in sides[case, "ours"])) if (case, "ours") in sides else ""
-        memory = _bytes(line["temp_bytes"])
-        counts = [str(line["kernels"]), str(line["host_syncs"])]
-        rows.append([words, *counts, memory, _ms(line["forecast_s"]), was, own])
-    head = ["program", "kernels", "waits of the host", "temporary memory", "forecast", "before"]
-    return markdown([*head, "two CPU cores, measured"], rows)
-
-
-def _ms(value: float) -> str:
-    return f"{1e3 * value:#.2g} ms".replace(". ms", " ms")
-
-
-def _bytes(value: int) -> str:
-    if value < 1e5:
-        return f"{value / 1e3:.0f} KB" if value else "0"
-    return f"{value / 1e6:#.2g} MB" if value < 1e7 else f"{value / 1e6:.0f} MB"
 
 
 def rows(lines: Sequence[Line]) -> str:

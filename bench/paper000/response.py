@@ -18,11 +18,6 @@ import numpy as np
 CHUNK = 20_000
 
 
-def indicators(columns, names, sizes):
-    """One-hot rows [rows, size] of each attribute, float32."""
-    return [np.eye(sizes[name], dtype=np.float32)[columns[name]] for name in names]
-
-
 @dataclasses.dataclass(frozen=True)
 class Retention:
     """A value is kept with probability p, otherwise replaced by a uniform one.

@@ -18,15 +18,16 @@ nothing here is a release.
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import os
 import pathlib
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import common
 import harness
 import numpy as np
 from blocks import paper002 as blocks
@@ -36,7 +37,17 @@ import pgmjax as pj
 EPSILON = 1
 CUTS = 100
 COUNTS = (1, 10, 100)
+VERTICES = (577, 1154, 1731, 2308, 2885, 3462, 4039)
 PAPER = {577: 0.104, 1154: 0.117, 1731: 0.087, 2308: 0.053, 2885: 0.047, 3462: 0.053, 4039: 0.054}
+
+
+def facebook_edges() -> np.ndarray:
+    """Return the edges of the Facebook graph [edges, 2], vertices 0..4038."""
+    folder = os.environ.get("PGMJAX_DATA")
+    if not folder:
+        raise SystemExit("PGMJAX_DATA must name the folder that holds facebook/facebook_combined.txt.gz")
+    with gzip.open(pathlib.Path(folder) / "facebook" / "facebook_combined.txt.gz", "rt") as file:
+        return np.loadtxt(file, dtype=np.int64)
 
 
 def half_cuts(generator: np.random.Generator, vertices: int) -> np.ndarray:
@@ -144,9 +155,9 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="add the figures to bench/results and draw them")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--vertices", type=int, nargs="*", default=list(common.VERTICES))
+    parser.add_argument("--vertices", type=int, nargs="*", default=list(VERTICES))
     options = parser.parse_args()
-    edges = common.facebook_edges()
+    edges = facebook_edges()
     lines = []
     for vertices in options.vertices:
         lines.append(measure(edges, vertices, options.runs, options.seed))

@@ -24,7 +24,7 @@ from pgmjax._internal import device
 
 # XLA's newer CPU fusion emitters take about twice as long to compile the many small fusions of a
 # contraction, and LLVM's higher optimisation levels a third longer, for programs that run no faster
-# (bench/compiling.py measures them).
+# (docs/lab/bench-costs.md has the figures).
 CPU_OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 
 VARIABLE, DEFAULT_MAPS = "PGMJAX_MAX_MAPS", 5000

@@ -250,7 +250,10 @@ _MEANINGS: Mapping[str, str] = {
 _CONSTRUCTIONS: Mapping[str, str] = {
     "Domain": 'Domain({"age": 100, "sex": ["F", "M"]})',
     "Dataset": "Dataset.from_frame(domain, frame), or Dataset.read(path, domain)",
-    "GraphicalModel": "Estimator().fit(domain, measurements).model, or GraphicalModel.from_potentials",
+    **dict.fromkeys(
+        ("GraphicalModel", "Distribution", "Model", "ModelRows"),
+        "Estimator().fit(domain, measurements).model, or GraphicalModel.from_potentials",
+    ),
     "LinearMeasurement": 'LinearMeasurement(("age", "sex"), values, stddev=5.0)',
     "Synthesizer": 'Synthesizer(epsilon=1, relation="add-remove")',
     "Unit": 'Unit("person_id", 4)',

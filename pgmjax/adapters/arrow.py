@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import random
 from pgmjax._internal import checks, migration
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
@@ -52,12 +51,10 @@ def rows_to_arrow(
     """
     arrow = checks.optional("pyarrow", extra="tables")
     row_file.check_decode(decode)
-    generators = dict(zip(domain.attributes, random.generators(seed, len(domain)), strict=True))
-    arrays = {}
+    checked = {}
     for name, given in columns.items():
-        codes = checked_codes(f"the codes of {name!r}", given, domain[name])
-        arrays[name] = row_file.arrow_column(domain.attribute(name), codes, decode, generators[name])
-    return arrow.table(arrays)
+        checked[name] = checked_codes(f"the codes of {name!r}", given, domain[name])
+    return arrow.table(row_file.arrow_columns(domain, checked, decode, seed))
 
 
 def rows_from_arrow(table: Any, domain: Domain) -> dict[str, np.ndarray]:

@@ -97,13 +97,16 @@ class UnbiasedAnswers(Named):
             ValueError: the factor is not above 0.
         """
         factor = checks.number("factor", factor, above=0)
-        powers = {"exact": None, "variance": 2, "worst_variance": 2, "variance_bound": 2}
-        fields = {}
-        for field in dataclasses.fields(self):
-            power = powers.get(field.name, 1)
-            array = getattr(self, field.name)
-            fields[field.name] = array if power is None else array * factor**power
-        return UnbiasedAnswers(**fields)
+        return dataclasses.replace(
+            self,
+            value=self.value * factor,
+            variance=self.variance * factor**2,
+            worst_variance=self.worst_variance * factor**2,
+            variance_bound=self.variance_bound * factor**2,
+            low=self.low * factor,
+            high=self.high * factor,
+            largest_step=self.largest_step * factor,
+        )
 
     def __len__(self) -> int:
         return len(self.value)

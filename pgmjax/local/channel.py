@@ -288,15 +288,11 @@ def lower_bound(size: int, epsilon: float, rows: int) -> float:
     epsilon = checks.number("epsilon", epsilon, above=0)
     rows = checks.integer("rows", rows, low=1)
     most = min(size, _MOST_CATEGORIES)
-    return max(_of(number, epsilon) for number in _sizes(most)) / rows
+    sizes = {most, max(most - 1, 2), *(2**power for power in range(1, most.bit_length()))}
+    return max(_mean_posterior_variance(number, epsilon) for number in sizes) / rows
 
 
-def _sizes(most: int) -> list[int]:
-    doubled = [2**power for power in range(1, most.bit_length())]
-    return sorted({most, max(most - 1, 2), *doubled})
-
-
-def _of(size: int, epsilon: float) -> float:
+def _mean_posterior_variance(size: int, epsilon: float) -> float:
     less = math.exp(-epsilon)
     number = np.arange(1, size)
     concentrated = (number + (size - number) * less**2) / (number + (size - number) * less) ** 2

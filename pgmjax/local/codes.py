@@ -167,16 +167,15 @@ class Universe:
             TypeError: codes that are not integers.
             ValueError: a column is missing, lengths differ, or a code is out of range.
         """
-        result = None
-        for name, size in self.domain.sizes.items():
-            if name not in columns:
-                raise ValueError(f"there is no column for the attribute {name!r} of the universe.")
-            column = whole_numbers(f"the codes of {name!r}", columns[name], size)
-            if result is not None and len(result) != len(column):
-                raise ValueError(f"columns must have equally many rows; {name!r} differs.")
-            result = column.astype(np.int64) if result is None else result * size + column
-        assert result is not None
-        return result
+        if absent := [name for name in self.domain if name not in columns]:
+            raise ValueError(f"there is no column for the attribute {absent[0]!r} of the universe.")
+        given = {
+            name: whole_numbers(f"the codes of {name!r}", columns[name], size)
+            for name, size in self.domain.sizes.items()
+        }
+        if len({*map(len, given.values())}) > 1:
+            raise ValueError(f"columns must have equally many rows, got {[*map(len, given.values())]}.")
+        return np.ravel_multi_index([codes.astype(np.int64) for codes in given.values()], self.domain.shape)
 
     def column(self, codes: Any, name: str) -> np.ndarray:
         """Return the codes of one attribute [rows] from cells [rows]."""

@@ -17,15 +17,12 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.data.attribute import Code, code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
-from pgmjax.data.domain import Domain
 from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
-from pgmjax.local.codes import whole_numbers
 from pgmjax.local.marginals import marginals_of, parts_of
-from pgmjax.queries import text as query_text
+from pgmjax.model.base import evidence_masks
 
 
 def answer_conditions(
@@ -42,15 +39,15 @@ def answer_conditions(
 
     Args:
         responses: a perturbed table, or a stream of responses that no ledger keeps, which is consumed.
-        conditions: for each condition the codes that it allows, by attribute; it holds where each of these
-            attributes has one of its codes.
+        conditions: for each condition the value or values that it allows, by attribute, as
+            `GraphicalModel.condition` reads them; it holds where each of these attributes has one of them.
         useless: "refuse" answers that are too noisy, or "answer" them anyway.
         show_progress: whether to show a progress bar; None shows it only in terminals.
 
     Raises:
-        TypeError: a condition that is not a mapping, or codes that are not integers.
+        TypeError: a condition that is not a mapping.
         ValueError: no condition, one without attributes, an attribute that no group of the responses has, or
-            no codes or codes out of range.
+            no value or one outside the domain.
         UselessAnswerError: some answers are too noisy.
 
     References:
@@ -168,28 +165,15 @@ class _Part:
 
 def _planned(responses: Any, condition: Any) -> list[_Part]:
     domain = responses.domain
-    if isinstance(condition, str):
-        found = query_text.conditions(condition, domain).codes
-        condition = {name: [*map(Code, codes)] for name, codes in found.items()}
-    checks.kind(condition, Mapping, "a condition must map attributes to values", "write {'sex': ['F']}")
-    condition = dict(zip(as_clique(domain, tuple(condition)), condition.values(), strict=True))
-    allowed = {name: _allowed(domain, name, values) for name, values in condition.items()}
+    allowed = {name: mask == 0 for name, mask in evidence_masks(domain, condition, "a condition").items()}
+    if not allowed:
+        raise ValueError("A condition needs at least one attribute, such as {'age': [0, 1]}.")
     parts = []
-    for group, _ in parts_of(responses.groups, tuple(condition)):
+    for group, _ in parts_of(responses.groups, tuple(allowed)):
         names = responses.groups[group]
         masks = tuple(allowed.get(name, np.ones(domain[name], bool)) for name in names)
         parts.append(_Part(group, names, Channel.of(responses.distributions[group]), masks))
     return parts
-
-
-def _allowed(domain: Domain, name: str, codes: Any) -> np.ndarray:
-    given = checks.several(f"the codes of {name!r}", codes, "integers")
-    if not given:
-        raise ValueError(f"the condition allows no code of {name!r}: give at least one.")
-    coded = [code_of(domain.attribute(name), each) for each in given]
-    mask = np.zeros(domain[name], bool)
-    mask[whole_numbers(f"the codes of {name!r}", coded, domain[name])] = True
-    return mask
 
 
 def _digits(responses: Any, block: Sequence[np.ndarray], group: int) -> tuple[np.ndarray, ...]:

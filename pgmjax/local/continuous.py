@@ -77,10 +77,7 @@ class Grid:
                 "cube: scale attributes by public bounds first. Nothing was encoded."
             )
         cells = np.minimum((array * (1 << self.bits)).astype(np.int64), (1 << self.bits) - 1)
-        result = np.zeros(len(array), dtype=np.int64)
-        for place in range(self.dimension):
-            result = (result << self.bits) + cells[:, place]
-        return result
+        return np.ravel_multi_index(tuple(cells.T), (1 << self.bits,) * self.dimension)
 
     def midpoints(self) -> np.ndarray:
         """Return the middle of every cell, float64 [size, dimension].

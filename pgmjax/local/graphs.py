@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
+from pgmjax.local.answers import Function, SufficientStatistics, UnbiasedAnswers
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import PerturbedCodes
 from pgmjax.privacy.response import KaryResponse, checked_response
@@ -90,21 +90,14 @@ class PerturbedGraph:
         second = ~first if sinks is None else self._sets("sinks", sinks)
         if first.shape != second.shape or np.any(first & second):
             raise ValueError("sources and sinks must be as many sets, and the two of a cut disjoint.")
-        channel = self.channel
         across = first.sum(axis=1).astype(np.float64) * second.sum(axis=1)
-        seen = self._edges_between(first, second)
-        variance = across * (channel.factor**2 * channel.truth * channel.other)
-        answers = UnbiasedAnswers(
-            value=channel.factor * seen - channel.offset * across,
-            variance=variance,
-            exact=np.ones(len(first), dtype=bool),
-            worst_variance=variance.copy(),
-            variance_bound=across * channel.bound(1.0),
-            low=np.zeros(len(first)),
-            high=across,
-            largest_step=np.where(across > 0, channel.factor, 0.0),
+        seen = self._edges_between(first, second)[:, None]
+        pieces = SufficientStatistics(self.channel, len(first))
+        pieces.add(
+            slice(None), across[:, None], Function(sums=1.0, squares=1.0, low=0.0, high=1.0), seen, seen
         )
-        return refuse_useless(answers, useless)
+        pieces.rows = 1  # numbers of edges, not shares of the pairs
+        return pieces.answers(useless)
 
     def _edges_between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the perturbed edges across each cut, exactly, float64 [cuts].

@@ -1,6 +1,6 @@
 """Marginals from randomised responses: unbiased counts, their covariance, and a measurement.
 
-`marginals_of` takes a perturbed table or a stream of responses. `Tally` sums them for cliques, in one pass.
+`marginals_of` takes a perturbed table or a stream of responses, and sums them for cliques in one pass.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from pgmjax._internal.migration import instead
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel, predicted_error
 from pgmjax.measurements.inputs import Input
@@ -228,98 +228,66 @@ def marginals_of(
     Raises:
         ValueError: an attribute that is in no group.
     """
-    wanted: list[Clique] = [as_clique(responses.domain, clique) for clique in cliques]
-    make = functools.partial(Tally, responses.domain, responses.groups, responses.distributions, wanted)
-    tally = make()
+    domain, groups = responses.domain, responses.groups
+    wanted = [as_clique(domain, clique) for clique in cliques]
+    parts = [parts_of(groups, clique) for clique in wanted]
+    factors = [factors_of(domain, groups, responses.distributions, clique) for clique in wanted]
+    shapes = [[factor.size + 1 for factor in each] for each in factors]
+    ends = np.cumsum([0, *map(math.prod, shapes)])
+
+    def tables(sums: np.ndarray) -> list[np.ndarray]:
+        pieces = itertools.pairwise(ends)
+        return [sums[low:high].reshape(shape) for (low, high), shape in zip(pieces, shapes, strict=True)]
 
     def count(blocks: Iterator[Block]) -> np.ndarray:
-        part = make()
+        sums = np.zeros(ends[-1], np.int64)
         with Progress("counting", responses.rows, show_progress) as progress:
             for block in blocks:
-                part.add(block)
+                _count(tables(sums), domain, groups, parts, block)
                 progress.advance(len(block[0]))
-        return part.sums
+        return sums
 
     asked = {"tally": [list(clique) for clique in wanted]}
     sums = responses.counted(asked, count) if isinstance(responses, Responses) else count(responses.blocks())
-    if sums.shape != tally.sums.shape:
-        raise ValueError(f"these sums are of other cliques: expected {tally.sums.size:,}, got {sums.size:,}.")
-    tally.sums += sums
-    tally.rows = responses.rows
-    return tally.marginals()
+    if sums.shape != (ends[-1],):
+        raise ValueError(f"these sums are of other cliques: expected {ends[-1]:,}, got {sums.size:,}.")
+    return [
+        ResponseMarginal(domain, clique, responses.rows, each, table)
+        for clique, each, table in zip(wanted, factors, tables(sums), strict=True)
+    ]
 
 
-class Tally:
-    """Sums of responses over some cliques, block by block.
+def _count(
+    tables: Sequence[np.ndarray],
+    domain: Domain,
+    groups: Sequence[Clique],
+    parts: Sequence[tuple[tuple[int, Clique], ...]],
+    block: Block,
+) -> None:
+    """Add a block of answers to the sums of each clique, of which `parts` names the groups."""
 
-    Args:
-        domain: the domain of the records.
-        groups: the groups of attributes with responses.
-        distributions: the distribution of each group's answers.
-        cliques: lists of attributes, each in one of the groups.
+    @functools.cache
+    def numbers(group: int, part: Clique) -> np.ndarray:
+        return _numbers(domain, groups[group], part, block[group])
 
-    Attributes:
-        sums: all sums, int64 [n], clique by clique; they add up over blocks.
-        rows: the number of records.
+    for sums, each in zip(tables, parts, strict=True):
+        answers = [numbers(group, part) for group, part in each]
+        if all(answer.ndim == 1 for answer in answers):
+            _count_codes(sums, answers)
+        else:
+            _count_products(sums, answers, len(block[0]))
 
-    Raises:
-        ValueError: a clique with an attribute that is in no group.
-    """
 
-    def __init__(
-        self,
-        domain: Domain,
-        groups: Sequence[Clique],
-        distributions: Sequence[ResponseDistribution],
-        cliques: Sequence[Clique],
-    ):
-        self._domain = domain
-        self._groups = tuple(groups)
-        self._distributions = tuple(distributions)
-        self._parts = [(clique, parts_of(self._groups, clique)) for clique in cliques]
-        self._factors = [factors_of(domain, self._groups, self._distributions, clique) for clique in cliques]
-        shapes = [[factor.size + 1 for factor in factors] for factors in self._factors]
-        ends = np.cumsum([0, *map(math.prod, shapes)])
-        self.sums = np.zeros(ends[-1], np.int64)
-        self._tables = [
-            self.sums[low:high].reshape(shape)
-            for (low, high), shape in zip(itertools.pairwise(ends), shapes, strict=True)
-        ]
-        self.rows = 0
-
-    def add(self, block: Sequence[np.ndarray]) -> None:
-        """Add a block of answers: for each group categories [rows] or bits [rows, size]."""
-        rows = len(block[0])
-        self.rows += rows
-        numbers = functools.cache(lambda group, part: self._numbers(block[group], group, part))
-        for sums, (_, parts) in zip(self._tables, self._parts, strict=True):
-            answers = [numbers(group, part) for group, part in parts]
-            if all(answer.ndim == 1 for answer in answers):
-                _count_codes(sums, answers)
-            else:
-                _count_products(sums, answers, rows)
-
-    def marginals(self) -> list[ResponseMarginal]:
-        """Return the accumulated marginals, one per clique."""
-        return [
-            ResponseMarginal(self._domain, clique, self.rows, factors, sums.copy())
-            for (clique, _), factors, sums in zip(self._parts, self._factors, self._tables, strict=True)
-        ]
-
-    def _numbers(self, answers: np.ndarray, group: int, part: Clique) -> np.ndarray:
-        """Return a group's answers as cells of some attributes [rows] or sums of bits [rows, cells]."""
-        names = self._groups[group]
-        if part == names:
-            return answers
-        shape = self._domain.shape_of(names)
-        if answers.ndim == 1:
-            digits = np.unravel_index(answers.astype(np.intp), shape)
-            kept = tuple(digits[names.index(name)] for name in part)
-            return np.ravel_multi_index(kept, self._domain.shape_of(part))
-        order = [name for name in names if name in part]
-        gone = tuple(axis for axis, name in enumerate(names, start=1) if name not in part)
-        merged = answers.reshape(len(answers), *shape).sum(axis=gone, dtype=np.int32)
-        return merged.transpose(0, *(1 + order.index(name) for name in part)).reshape(len(answers), -1)
+def _numbers(domain: Domain, names: Clique, part: Clique, answers: np.ndarray) -> np.ndarray:
+    """Return a group's answers as cells of some of its attributes [rows] or sums of bits [rows, cells]."""
+    if part == names:
+        return answers
+    shape = domain.shape_of(names)
+    if answers.ndim == 1:
+        digits = np.unravel_index(answers.astype(np.intp), shape)
+        return np.ravel_multi_index([digits[names.index(name)] for name in part], domain.shape_of(part))
+    bits = answers.reshape(len(answers), *shape)
+    return marginal_of(("", *names), bits, ("", *part)).reshape(len(answers), -1)
 
 
 def parts_of(groups: Sequence[Clique], clique: Clique) -> tuple[tuple[int, Clique], ...]:

@@ -12,7 +12,7 @@ from pgmjax._internal import checks
 
 MAX_STEPS = 1 << 25
 """Largest number of steps between the smallest and the largest sum that are enumerated."""
-_OFF = 1e-6  # tolerance, relative to the step
+_TOLERANCE = 1e-6  # of a value on the grid of steps, in steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,11 +87,7 @@ class ProperEstimator:
             found = np.clip(np.rint(places), 0, last)
         else:
             there = np.flatnonzero(reached)
-            above = np.clip(np.searchsorted(there, places), 1, max(len(there) - 1, 1))
-            above = np.minimum(above, len(there) - 1)
-            below = np.maximum(above - 1, 0)
-            nearer = np.abs(there[above] - places) < np.abs(there[below] - places)
-            found = np.where(nearer, there[above], there[below])
+            found = there[np.searchsorted((there[1:] + there[:-1]) / 2, places)]
         return (self.least + self.step * unit * found) / rows
 
     def _shapes(self) -> dict[tuple[int, ...], int]:
@@ -100,7 +96,7 @@ class ProperEstimator:
         for group, count in zip(self.values, self.rows, strict=True):
             steps = (np.array(group) - group[0]) / self.step
             whole = np.rint(steps)
-            if np.abs(steps - whole).max() > _OFF:
+            if np.abs(steps - whole).max() > _TOLERANCE:
                 raise ValueError(
                     f"the values of a row function must differ by multiples of step = {self.step:g}: give a "
                     "smaller step, or use the unbiased answer as it is."

@@ -150,7 +150,7 @@ class PerturbedTable(Named):
     def inputs(self) -> tuple[Input, ...]:
         """The input of all estimates: cost and security of the answers, known by the answers themselves."""
         record = {**self._record(), "ledger": None}  # whose head follows from the table, under its key
-        told = Input(
+        perturbed = Input(
             "a perturbed table",
             self.secure,
             {"epsilon": as_text(self.epsilon), "delta": "0"},
@@ -158,7 +158,7 @@ class PerturbedTable(Named):
             unit=None if self.unit is None else self.unit.to_dict(),
             answers=digest_of((column.answers for column in self.columns), json.dumps(record, default=str)),
         )
-        return (told,)
+        return (perturbed,)
 
     def save(self, folder: str | os.PathLike[str]) -> pathlib.Path:
         """Write the table to a new folder: `perturbed.json` and one .npy file per column.
@@ -294,18 +294,6 @@ class ResponseColumn:
         )
 
 
-def distribution_of_encoding(encoding: str, size: int, lie: float) -> ResponseDistribution:
-    """Return the distribution of an encoding's answers.
-
-    Raises:
-        ValueError: unknown encoding, or numbers out of range.
-    """
-    encoding = checks.choice("encoding", encoding, ENCODINGS)
-    if encoding == "direct":
-        return KaryResponse(size, lie)
-    return UnaryResponse(size, lie, encoding == "symmetric-unary")
-
-
 def read_column(record: dict[str, Any], answers: np.ndarray) -> ResponseColumn:
     """Return the column from its `ResponseColumn.to_dict` record and its answers.
 
@@ -313,7 +301,12 @@ def read_column(record: dict[str, Any], answers: np.ndarray) -> ResponseColumn:
         KeyError: a key is missing.
         ValueError: a number out of range, or answers of the wrong shape; categories are checked when used.
     """
-    distribution = distribution_of_encoding(record["encoding"], record["size"], float(record["lie"]))
+    encoding, lie = checks.choice("encoding", record["encoding"], ENCODINGS), float(record["lie"])
+    distribution: ResponseDistribution
+    if encoding == "direct":
+        distribution = KaryResponse(record["size"], lie)
+    else:
+        distribution = UnaryResponse(record["size"], lie, encoding == "symmetric-unary")
     epsilon = exact_epsilon(record["epsilon"])
     if distribution.epsilon_bound > epsilon:
         raise ValueError("the distribution of some answers costs more than their epsilon.")
@@ -337,7 +330,7 @@ def columns_of(responses: Responses, folder: pathlib.Path | None = None) -> tupl
     for block in responses.blocks():
         stop = start + len(block[0])
         for array, part in zip(arrays, block, strict=True):
-            array[start:stop] = np.packbits(part, axis=1) if part.dtype == np.bool_ else part
+            array[start:stop] = _packed(part)
         start = stop
     return _columns(planned, arrays)
 
@@ -356,15 +349,11 @@ def sorted_columns_of(responses: Responses, folder: pathlib.Path | None = None) 
         records, also where the order of the table depends on private values.
     """
     planned, rows = responses.planned, responses.rows
-    words = responses.counted({"rows": "sorted"}, lambda blocks: _sorted(blocks, planned, rows))
-    stored = words.view(np.uint8).reshape(rows, -1)
+    kind = _record_type([each.distribution.size for each in planned], [each.encoding for each in planned])
+    words = responses.counted({"rows": "sorted"}, lambda blocks: _sorted(blocks, kind, rows))
     arrays = [_array(each, rows, folder, number) for number, each in enumerate(planned)]
-    for start in range(0, rows, _BLOCK_ROWS):
-        left = stored[start : start + _BLOCK_ROWS]
-        for each, array in zip(planned, arrays, strict=True):
-            own, left = np.split(left, [_row_bytes(each.distribution.size, each.bits)], axis=1)
-            part = np.ascontiguousarray(own).view(array.dtype)
-            array[start : start + len(part)] = part if each.bits else part[:, 0]
+    for name, array in zip(_names(kind), arrays, strict=True):
+        array[...] = words.view(kind)[name]
     return _columns(planned, arrays)
 
 
@@ -380,8 +369,7 @@ def check_sortable(sizes: Sequence[int], encodings: Sequence[str], rows: int, *,
     Raises:
         ValueError: they do not fit in memory or in the ledger.
     """
-    widths = [_row_bytes(size, name != "direct") for size, name in zip(sizes, encodings, strict=True)]
-    size, free = 8 * rows * _words(widths), available_bytes()
+    size, free = rows * _record_type(sizes, encodings).itemsize, available_bytes()
     advice = 'Give fewer attributes, encoding="direct", or row_order="table" if that order is public'
     if in_ledger and size > _MOST_KEPT:
         raise ValueError(
@@ -395,33 +383,42 @@ def check_sortable(sizes: Sequence[int], encodings: Sequence[str], rows: int, *,
         )
 
 
-def _sorted(blocks: Iterator[Block], planned: Sequence[PlannedResponse], rows: int) -> np.ndarray:
+def _sorted(blocks: Iterator[Block], kind: np.dtype, rows: int) -> np.ndarray:
     """Return the answers of all records, packed and sorted, int64 [rows * words]."""
-    widths = [_row_bytes(each.distribution.size, each.bits) for each in planned]
-    words = np.zeros((rows, _words(widths)), np.int64)
-    packed, start = words.view(np.uint8), 0
+    records, start = np.zeros(rows, kind), 0
     for block in blocks:
-        stop, place = start + len(block[0]), 0
-        for each, width, part in zip(planned, widths, block, strict=True):
-            own = np.packbits(part, axis=1) if each.bits else part.reshape(-1, 1)
-            end = place + width
-            packed[start:stop, place:end] = np.ascontiguousarray(own).view(np.uint8)
-            place = end
+        stop = start + len(block[0])
+        for name, part in zip(_names(kind), block, strict=True):
+            records[name][start:stop] = _packed(part)
         start = stop
     if start != rows:
         raise ValueError(f"expected the answers of {rows:,} records, got {start:,}.")
+    words = records.view(np.int64).reshape(rows, -1)
     if words.shape[1] == 1:
         words.sort(axis=0)
         return words.reshape(-1)
     return words[np.lexsort(words.T)].reshape(-1)
 
 
-def _row_bytes(size: int, bits: bool) -> int:
-    return -(-size // 8) if bits else code_dtype(size).itemsize
+def _record_type(sizes: Sequence[int], encodings: Sequence[str]) -> np.dtype:
+    """Return the type of a record's answers side by side, in whole words of 8 bytes, which sort fast."""
+    stored = [_stored_type(size, name != "direct") for size, name in zip(sizes, encodings, strict=True)]
+    words = -(-sum(each.itemsize for each in stored) // 8)
+    fields = {"names": [f"answer{i}" for i in range(len(stored))], "formats": stored, "itemsize": 8 * words}
+    return np.dtype(fields)  # type: ignore[call-overload]
 
 
-def _words(widths: Sequence[int]) -> int:
-    return -(-sum(widths) // 8)
+def _names(kind: np.dtype) -> tuple[str, ...]:
+    return kind.names or ()
+
+
+def _stored_type(size: int, bits: bool) -> np.dtype:
+    """Return the type of one answer: a category, or bits packed into bytes."""
+    return np.dtype((np.uint8, (-(-size // 8),))) if bits else code_dtype(size)
+
+
+def _packed(answers: np.ndarray) -> np.ndarray:
+    return np.packbits(answers, axis=1) if answers.dtype == np.bool_ else answers
 
 
 def _columns(planned: Sequence[PlannedResponse], arrays: Sequence[Any]) -> tuple[ResponseColumn, ...]:
@@ -435,12 +432,12 @@ def _columns(planned: Sequence[PlannedResponse], arrays: Sequence[Any]) -> tuple
 
 
 def _array(planned: PlannedResponse, rows: int, folder: pathlib.Path | None, number: int) -> Any:
-    size = planned.distribution.size
-    shape = (rows, -(-size // 8)) if planned.bits else (rows,)
-    dtype = np.dtype(np.uint8) if planned.bits else code_dtype(size)
+    stored = _stored_type(planned.distribution.size, planned.bits)
+    shape = (rows, *stored.shape)
     if folder is None:
-        return np.zeros(shape, dtype)
-    return np.lib.format.open_memmap(folder / answers_name(number), mode="w+", dtype=dtype, shape=shape)
+        return np.zeros(shape, stored.base)
+    path = folder / answers_name(number)
+    return np.lib.format.open_memmap(path, mode="w+", dtype=stored.base, shape=shape)
 
 
 def answers_name(number: int) -> str:

@@ -2,11 +2,11 @@
 
 - `base`: the interface of all models. `graphical`, `regions`, `mixture`: the three kinds of model.
 - `clique_vector`: one table per clique.
-- `calibrated`: a graphical model prepared for many queries; `answering`: answers to factored queries.
-- `rows`: row operations, with `sampling`, `device_sampling`, `completion` and `row_file`.
+- `calibrated`: a graphical model prepared for many queries.
+- `rows`: row operations, with `sampling`, `device_sampling` and `row_file`.
 - `region_rows`: rows of regions, by steered Markov chains.
 - `compression`: a domain with rare values merged.
-- `io`: models on disk.
+- `io`: models on disk; `load` reads one of any kind.
 """
 
 from pgmjax._internal import migration

@@ -19,7 +19,7 @@ from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES, SlicedTree, tree_for
 from pgmjax.model.base import NamedMarginals
 
-MANY = 1 << 22  # cells of marginals that are computed together, if the model is in parts
+BATCH_CELLS = 1 << 22  # cells of marginals that are computed together, if the model is in parts
 DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
     "l1": lambda difference: np.abs(difference).sum(),
     "l2": lambda difference: np.sqrt(np.square(difference).sum()),
@@ -81,7 +81,7 @@ class CalibratedModel(NamedMarginals):
             raise TypeError(said)
         if isinstance(cliques, tuple | list):
             return self._streamed(iter(as_cliques(self.domain, cliques)))
-        return self._streamed(_each(self.domain, cliques))
+        return self._streamed(as_clique(self.domain, clique) for clique in cliques)
 
     def _streamed(self, cliques: Iterator[Clique]) -> Iterator[tuple[Clique, np.ndarray]]:
         while some := self._some(cliques):
@@ -90,11 +90,11 @@ class CalibratedModel(NamedMarginals):
                 yield clique, self.total * table
 
     def _some(self, cliques: Iterator[Clique]) -> list[Clique]:
-        """The next clique, or as many as have MANY cells together if each question goes through parts."""
+        """The next clique, or as many as have BATCH_CELLS together if each question goes through parts."""
         some = list(itertools.islice(cliques, 1))
         if isinstance(self._tree, SlicedTree):
             cells = 0
-            while cells < MANY and (more := next(cliques, None)) is not None:
+            while cells < BATCH_CELLS and (more := next(cliques, None)) is not None:
                 some.append(more)
                 cells += self.domain.size(more)
         return some
@@ -238,8 +238,3 @@ class CalibratedModel(NamedMarginals):
         if not np.isfinite(table).all():
             raise ValueError(f"the table of {clique} must be finite.")
         return table
-
-
-def _each(domain: Domain, cliques: Iterable[Sequence[str]]) -> Iterator[Clique]:
-    for clique in cliques:
-        yield as_clique(domain, clique)

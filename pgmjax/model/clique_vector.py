@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from pgmjax.data.cliques import Clique, same_attributes
+from pgmjax.data.cliques import Clique, first_holding, marginal_of, same_attributes
 
 
 @jax.tree_util.register_dataclass
@@ -46,6 +46,12 @@ class CliqueVector(Mapping[Clique, Any]):
 
     def __len__(self) -> int:
         return len(self.cliques)
+
+
+def marginal_within(vector: CliqueVector, part: Clique) -> Any | None:
+    """Return the marginal of some attributes from the first table over all of them; None if there is none."""
+    place = first_holding(vector.cliques, part)
+    return None if place is None else marginal_of(vector.cliques[place], vector.tables[place], part)
 
 
 def summed(pairs: Iterable[tuple[Clique, Any]]) -> CliqueVector:

@@ -24,6 +24,7 @@ from pgmjax.data.encoding import Label, code_dtype, text_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.rows import known_codes
 from pgmjax.queries import AttributeQuery, Product, compression, identity
 from pgmjax.queries.blocks import code_or_value
 
@@ -78,9 +79,11 @@ class Compression:
         self.counts = {
             name: _count_of(original.attribute(name), given) for name, given in (counts or {}).items()
         }
-        self.groups = {name: _groups(original.attribute(name), codes) for name, codes in self.merged.items()}
-        after = {name: _merged(original.attribute(name), codes) for name, codes in self.merged.items()}
-        self.domain = Domain({name: after.get(name, original.attribute(name)) for name in original})
+        self.groups: dict[str, np.ndarray] = {}
+        after = {name: original.attribute(name) for name in original}
+        for name, codes in self.merged.items():
+            self.groups[name], after[name] = _merge(after[name], codes)
+        self.domain = Domain(after)
 
     @classmethod
     def from_measurements(
@@ -176,16 +179,16 @@ class Compression:
         This is for public rows, such as synthetic ones. For a private table, see `Dataset.recode`.
 
         Raises:
-            ValueError: an unknown attribute or a code out of range.
+            TypeError: codes that are no integers.
+            ValueError: an unknown attribute, a code out of range, or columns of different lengths.
         """
-        result = {}
-        for name, values in columns.items():
-            codes, size = np.asarray(values), self.original[name]
-            if codes.dtype.kind not in "iu" or (codes.size and not (codes.min() >= 0 and codes.max() < size)):
-                raise ValueError(f"the codes of {name!r} must be integers in 0..{size - 1}.")
-            kept = codes if name not in self.groups else self.groups[name][codes]
-            result[name] = kept.astype(code_dtype(self.domain[name]))
-        return result
+        known = known_codes(self.original, columns, unknown=False)
+        names = self.original.attributes
+        mapped = {
+            names[place]: self.groups[names[place]][codes] if names[place] in self.groups else codes
+            for place, codes in known.items()
+        }
+        return {name: codes.astype(code_dtype(self.domain[name])) for name, codes in mapped.items()}
 
     def backward(self, model: GraphicalModel, spread: str = "uniform") -> GraphicalModel:
         """Return a model over the original domain: each merged value is spread over its members.
@@ -268,24 +271,18 @@ def _count_of(attribute: Attribute, values: Any) -> np.ndarray:
     return counts
 
 
-def _keeps_missing(attribute: Attribute, members: tuple[int, ...]) -> bool:
-    return attribute.missing and attribute.size - 1 not in members
+def _merge(attribute: Attribute, members: tuple[int, ...]) -> tuple[np.ndarray, Attribute]:
+    """The new code of each code [size], and the attribute after the merge.
 
-
-def _groups(attribute: Attribute, members: tuple[int, ...]) -> np.ndarray:
-    """The new code of each code [size]: kept codes in order, then the merged one, then missing."""
-    size, last = attribute.size, _keeps_missing(attribute, members)
+    Kept codes come first, in order, then the merged one, then a kept missing bucket.
+    """
+    size = attribute.size
+    last = attribute.missing and size - 1 not in members
     kept = np.setdiff1d(np.arange(size - last), members)
     groups = np.full(size, len(kept), np.int64)
     groups[kept] = np.arange(len(kept))
     if last:
         groups[-1] = len(kept) + 1
-    return groups
-
-
-def _merged(attribute: Attribute, members: tuple[int, ...]) -> Attribute:
-    """The attribute after the merge."""
-    last = _keeps_missing(attribute, members)
     regular = attribute.size - attribute.missing
     names: tuple[Label, ...] = attribute.labels or tuple(range(regular))
     if attribute.bins is not None:
@@ -297,7 +294,7 @@ def _merged(attribute: Attribute, members: tuple[int, ...]) -> Attribute:
     other = next(word for word in words if word not in taken)
     labels = (*(name for code, name in enumerate(names) if code not in members), other)
     markers = attribute.missing_markers if last else ()
-    return Attribute(attribute.name, len(labels) + last, labels, None, last, markers)
+    return groups, Attribute(attribute.name, len(labels) + last, labels, None, last, markers)
 
 
 def _blocks(measurement: LinearMeasurement) -> dict[str, AttributeQuery | None]:

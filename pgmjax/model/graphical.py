@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax._internal import checks, files, formats, html
-from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
+from pgmjax.data.cliques import Clique, as_clique, first_holding, in_order
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.inference.oracles.host import IMPOSSIBLE, HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES
@@ -26,14 +27,13 @@ from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement, noisy_marginal
 from pgmjax.model import base, io
 from pgmjax.model.calibrated import CalibratedModel
-from pgmjax.model.clique_vector import CliqueVector, summed
+from pgmjax.model.clique_vector import CliqueVector, marginal_within, summed
 from pgmjax.model.rows import ModelRows
 from pgmjax.plotting import marginals as pictures
 from pgmjax.plotting import tree
-from pgmjax.queries import text as query_text
+from pgmjax.queries import AttributeQuery
 
 CHECK_SECONDS = 10.0  # forecast time of a check that some cell is possible, when a model is made or loaded
-FOLDER = files.ArrayFolder(io.RECORD, formats.MODEL)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +63,7 @@ class GraphicalModel(ModelRows):
     known_marginals: CliqueVector = dataclasses.field(default_factory=lambda: CliqueVector((), ()))
     limits: QuestionLimits = USUAL
     inputs: tuple[Input, ...] = ()
+    _folder: ClassVar[files.ArrayFolder] = files.ArrayFolder(io.RECORD, formats.MODEL)
 
     @classmethod
     def from_potentials(
@@ -114,17 +115,6 @@ class GraphicalModel(ModelRows):
         held = [clique for clique, table in tables.items() if np.isneginf(table).any()]
         return ", ".join(map(str, base.contradicting(held, impossible)))
 
-    def _contradicting(self, evidence: Mapping[str, Any]) -> tuple[str, ...]:
-        """The fewest attributes whose evidence is impossible."""
-
-        def impossible(names: Sequence[str]) -> bool:
-            try:
-                return self.log_partition({name: evidence[name] for name in names}) == -math.inf
-            except ModelTooLargeError:  # not known: less evidence may be more than can be asked
-                return False
-
-        return tuple(base.contradicting(list(evidence), impossible))
-
     @functools.cached_property
     def _variables(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self.domain.attributes)}
@@ -133,35 +123,20 @@ class GraphicalModel(ModelRows):
     def _host(self) -> HostModel:
         """The model over numbered variables; attributes in no clique get a flat potential."""
         covered = {name for clique in self.potentials.cliques for name in clique}
-        free = [name for name in self.domain.attributes if name not in covered]
+        uncovered = [name for name in self.domain.attributes if name not in covered]
         number = self._variables
         cliques = [tuple(number[name] for name in clique) for clique in self.potentials.cliques]
-        structure = Structure(self.domain.shape, (*cliques, *((number[name],) for name in free)))
-        flat = tuple(np.zeros(self.domain[name]) for name in free)
+        structure = Structure(self.domain.shape, (*cliques, *((number[name],) for name in uncovered)))
+        flat = tuple(np.zeros(self.domain[name]) for name in uncovered)
         return HostModel(structure, (*self.potentials.tables, *flat), self.limits)
 
     def _numbers(self, clique: Clique) -> Variables:
         return tuple(self._variables[name] for name in clique)
 
-    def log_partition(self, evidence: Mapping[str, Any] | None = None) -> float:
-        """Log of the sum of the exponentiated potentials over the cells that agree with evidence (nats).
-
-        The log-probability of the evidence is this value minus the value without evidence.
-
-        Args:
-            evidence: as in `condition`; None for no evidence.
-
-        Returns:
-            The log of the sum; minus infinity if the evidence has probability zero.
-
-        Example:
-            >>> model = GraphicalModel.from_potentials(Domain({"a": 2}), {("a",): np.log([0.5, 1.5])})
-            >>> round(math.exp(model.log_partition({"a": 1}) - model.log_partition()), 6)
-            0.75
-        """
-        if evidence is None:
+    def _log_weight(self, masks: Mapping[str, np.ndarray]) -> float:
+        if not masks:
             return self._host.log_partition
-        return base.log_evidence(self.domain, self._host, self._numbers, evidence)
+        return self._host.log_evidence({self._variables[n]: np.flatnonzero(m == 0) for n, m in masks.items()})
 
     def calibrate(self, cache_bytes: int = CACHE_BYTES) -> CalibratedModel:
         """Prepare the model for many queries: all k-way marginals, conditional tables, scores.
@@ -176,61 +151,47 @@ class GraphicalModel(ModelRows):
         return CalibratedModel(self.domain, self._host, self.total, cache_bytes)
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
-        for known, table in zip(self.known_marginals.cliques, self.known_marginals.tables, strict=True):
-            if set(clique) <= set(known):
-                return marginal_of(known, table, clique)
+        known = marginal_within(self.known_marginals, clique)
+        if known is not None:
+            return known
         self.limits.require_cells(self.domain.size(clique), f"the marginal of {clique}")
         return self._host.marginal(self._numbers(clique))
 
-    def answer(self, query: Any) -> np.ndarray:
-        """Answer a linear query, factor by factor if it is factored.
+    def _is_known(self, clique: Clique) -> bool:
+        return first_holding(self.known_marginals.cliques, clique) is not None
 
-        Args:
-            query: a query of `pgmjax.queries` over any attributes of the domain; all other attributes
-                are summed out. Entries may be negative.
+    def _product(self, blocks: list[tuple[str, AttributeQuery]]) -> np.ndarray:
+        """Expected answers for one record to a product of blocks, by contracting them into the model.
 
-        Returns:
-            Expected answers (counts times the query's unit), in the query's shape.
-
-        References:
-            McKenna et al. 2019, Algorithm 3 and Table 2 (Appendix B).
+        The block of an attribute becomes a log-table over the attribute and the query's rows, so that the
+        attribute is summed out as early as possible and the marginal is never built. One with negative
+        entries is split into its positive and its negative part, contracted apart and subtracted.
         """
-        query = query_text.asked(self.domain, query)
-        if any(set(query.clique) <= set(known) for known in self.known_marginals.cliques):
-            return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
-        return self.total * base.answer(self.domain, self._host, self._numbers, query)
+        output: list[int] = []
+        options: list[list[tuple[int, np.ndarray, Variables]]] = []  # signed log-tables of each block
+        new = len(self._host.structure.sizes)
+        for name, block in blocks:
+            variable, size = self._variables[name], self.domain[name]
+            if block.kind == "identity":
+                output.append(variable)
+                continue
+            USUAL.require_cells(block.rows(size) * size, f"the query's matrix on {name!r}")
+            matrix = block.matrix(size).astype(np.float64)
+            signs = (1, -1) if (matrix < 0).any() else (1,)
+            with np.errstate(divide="ignore"):
+                options.append([(s, np.log(np.maximum(s * matrix, 0)), (new, variable)) for s in signs])
+            output.append(new)
+            new += 1
+        result = np.zeros([block.rows(self.domain[name]) for name, block in blocks])
+        for parts in itertools.product(*options):
+            extra = [(table, variables) for _, table, variables in parts]
+            logs = self._host.log_sum(tuple(output), extra) - self._host.log_partition
+            result += math.prod(sign for sign, _, _ in parts) * np.exp(logs)
+        return result
 
-    def condition(self, evidence: Mapping[str, Any]) -> GraphicalModel:
-        """The model of the records that agree with some evidence.
-
-        Args:
-            evidence: for each attribute a value, as in `queries.point`, or a list of these (any of them
-                may hold); or conditions as text, such as "sex=F,age<35".
-
-        Returns:
-            A model over the same domain, in which other values of these attributes are impossible.
-            Its total is the expected number of records that agree.
-
-        Raises:
-            ValueError: an unknown attribute or value, or evidence with probability zero.
-        """
-        log_share = base.log_evidence(self.domain, self._host, self._numbers, evidence)
-        log_share -= self.log_partition()
-        if not evidence:
-            return self
-        total = self.total * math.exp(log_share)
-        if not math.isfinite(log_share):
-            raise ValueError(
-                f"the model gives this evidence on {tuple(evidence)} probability zero: "
-                f"{_impossible(self._contradicting(evidence))}."
-            )
-        if total == 0:
-            raise ValueError(
-                f"this evidence on {tuple(evidence)} leaves less than the smallest float64 of a record: "
-                "log_partition(evidence) still gives its log-probability."
-            )
+    def _given(self, masks: Mapping[str, np.ndarray], total: float) -> GraphicalModel:
         joined: dict[Clique, Any] = dict(self.potentials)
-        for name, mask in base.evidence_masks(self.domain, evidence).items():
+        for name, mask in masks.items():
             joined[name,] = joined.get((name,), 0.0) + mask
         vector = CliqueVector(tuple(joined), tuple(joined.values()))
         return GraphicalModel(self.domain, vector, total, limits=self.limits, inputs=self.inputs)
@@ -321,23 +282,28 @@ class GraphicalModel(ModelRows):
             stddevs,
         )
 
-    def save(self, folder: Any) -> None:
-        """Save to a folder as `model.npz` and `model.json`, without pickle.
-
-        Args:
-            folder: path of a new folder. Read the model back with `pgmjax.load`.
-
-        Raises:
-            ValueError: the folder exists.
-        """
-        arrays = io.vector_arrays(self.potentials, "potential") | io.vector_arrays(
-            self.known_marginals, "marginal"
-        )
+    def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        arrays = io.vector_arrays(self.potentials, "potential")
+        arrays |= io.vector_arrays(self.known_marginals, "marginal")
         fields = {
             "potentials": [list(clique) for clique in self.potentials.cliques],
             "marginals": [list(clique) for clique in self.known_marginals.cliques],
         }
-        io.write(FOLDER, folder, self, fields, arrays)
+        return fields, arrays
+
+    @classmethod
+    def _restored(
+        cls, domain: Domain, total: float, inputs: tuple[Input, ...], record: Any, arrays: Any
+    ) -> GraphicalModel:
+        potentials = io.read_vector(domain, record["potentials"], arrays, "potential")
+        marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
+        if any(np.isnan(table).any() or np.isposinf(table).any() for table in potentials.tables):
+            raise ValueError("its potentials are not finite.")
+        io.require_probabilities(marginals)
+        model = cls(domain, potentials, total, marginals, inputs=inputs)
+        if not model._is_possible():
+            raise ValueError("its potentials leave no possible cell.")
+        return model
 
     def __repr__(self) -> str:
         cells = sum(t.size for t in self.potentials.tables)
@@ -353,26 +319,6 @@ class GraphicalModel(ModelRows):
         facts["cells of the domain"] = self.domain.size()
         cliques = html.table(("clique", "cells"), rows, len(self.potentials))
         return html.card("GraphicalModel", facts, cliques if len(self.potentials) else "")
-
-
-def load(folder: Any) -> GraphicalModel:
-    """Load a model saved by `GraphicalModel.save`; raises as `io.reading`."""
-    with io.reading(FOLDER, folder) as (domain, total, inputs, record, arrays):
-        potentials = io.read_vector(domain, record["potentials"], arrays, "potential")
-        marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
-        if any(np.isnan(table).any() or np.isposinf(table).any() for table in potentials.tables):
-            raise ValueError("its potentials are not finite.")
-        io.require_probabilities(marginals)
-    model = GraphicalModel(domain, potentials, total, marginals, inputs=inputs)
-    if not model._is_possible():
-        raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
-    return model
-
-
-def _impossible(names: Sequence[str]) -> str:
-    if len(names) == 1:
-        return f"no record has this value of {names[0]!r}"
-    return f"it cannot hold for {tuple(names)} together; leave one of them out"
 
 
 def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:

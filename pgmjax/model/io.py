@@ -5,32 +5,27 @@ Each kind of model adds its own fields and arrays to the domain and the total, w
 
 from __future__ import annotations
 
-import contextlib
-import math
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import files
-from pgmjax._internal.files import ArrayFolder, StoredArrays, float_array, parse_json, read_text
+from pgmjax._internal.files import ArrayFolder, float_array, parse_json, read_text
 from pgmjax._version import __version__
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements import inputs
-from pgmjax.measurements.inputs import Input
-from pgmjax.model.base import Model
 from pgmjax.model.clique_vector import CliqueVector
 
 RECORD, ARRAYS = "model.json", "model.npz"
-Contents = tuple[Domain, float, tuple[Input, ...], dict[str, Any], StoredArrays]
 
 
 def write(
     kind: ArrayFolder,
     folder: Any,
-    model: Model,
+    model: Any,
     fields: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
@@ -50,23 +45,6 @@ def write(
     common = {"pgmjax": __version__, "domain": model.domain.to_dict(), "total": model.total}
     common[inputs.KEY] = inputs.to_list(model.inputs)
     kind.write(folder, {**common, **fields}, {ARRAYS: arrays})
-
-
-@contextlib.contextmanager
-def reading(kind: ArrayFolder, folder: Any) -> Iterator[Contents]:
-    """Open the folder of a model: its domain, its total, its inputs, `model.json` and `model.npz`.
-
-    Raises:
-        FileNotFoundError: the folder or one of its files is missing.
-        ValueError: the files are corrupt, or of another program, kind or version. Errors raised in the
-            `with` block because of invalid contents also become a ValueError.
-    """
-    with kind.reading(folder) as contents:
-        arrays, record = contents.arrays(ARRAYS), contents.record
-        total = float(record["total"])
-        if not (total > 0 and math.isfinite(total)):
-            raise ValueError("its total is not positive or not finite.")
-        yield Domain(record["domain"]), total, inputs.from_list(record[inputs.KEY]), record, arrays
 
 
 def format_of(folder: Any) -> str | None:

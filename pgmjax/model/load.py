@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Any
 
-from pgmjax.model import graphical, io, mixture, regions
+from pgmjax.data.domain import Domain
+from pgmjax.measurements import inputs
+from pgmjax.model import io
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 
+Saved = GraphicalModel | MixtureModel | RegionModel
 
-def load_model(folder: Any) -> GraphicalModel | MixtureModel | RegionModel:
+
+def load_model(folder: Any) -> Saved:
     """Read a model written by the `save` method of any model class.
 
     Args:
@@ -21,6 +25,13 @@ def load_model(folder: Any) -> GraphicalModel | MixtureModel | RegionModel:
         FileNotFoundError: the folder or one of its files is missing.
         ValueError: the files are corrupt, written by another program, or of a newer version.
     """
-    readers: dict[str | None, Callable[[Any], GraphicalModel | MixtureModel | RegionModel]]
-    readers = {mixture.FOLDER.format.name: mixture.load, regions.FOLDER.format.name: regions.load}
-    return readers.get(io.format_of(folder), graphical.load)(folder)
+    kinds: tuple[type[Saved], ...] = (MixtureModel, RegionModel)
+    named = io.format_of(folder)
+    kind = next((kind for kind in kinds if kind._folder.format.name == named), GraphicalModel)
+    with kind._folder.reading(folder) as contents:
+        arrays, record = contents.arrays(io.ARRAYS), contents.record
+        total = float(record["total"])
+        if not (total > 0 and math.isfinite(total)):
+            raise ValueError("its total is not positive or not finite.")
+        known = Domain(record["domain"]), total, inputs.from_list(record[inputs.KEY])
+        return kind._restored(*known, record, arrays)

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,12 +22,9 @@ from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp
 from pgmjax.measurements.inputs import Input, with_inputs
-from pgmjax.model import base, io
+from pgmjax.model import io
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
-from pgmjax.queries import DenseMatrix
-from pgmjax.queries import text as query_text
-
-FOLDER = ArrayFolder(io.RECORD, formats.MIXTURE)
+from pgmjax.queries import AttributeQuery
 
 _BLOCK = 1 << 22  # rows times components processed at once
 
@@ -67,6 +64,7 @@ class MixtureModel(ModelRows):
     total: float
     cliques: tuple[Clique, ...] = ()
     inputs: tuple[Input, ...] = ()
+    _folder: ClassVar[ArrayFolder] = ArrayFolder(io.RECORD, formats.MIXTURE)
 
     @classmethod
     def from_logits(
@@ -129,71 +127,25 @@ class MixtureModel(ModelRows):
         table = _mixed(self._weights, [self._tables[name] for name in clique])
         return table / table.sum()
 
-    def answer(self, query: Any) -> np.ndarray:
-        """Answer a linear query, factor by factor if it is factored.
+    def _product(self, blocks: list[tuple[str, AttributeQuery]]) -> np.ndarray:
+        return _mixed(self._weights, [block.apply(self._tables[name], axis=1) for name, block in blocks])
 
-        Args:
-            query: a query of `pgmjax.queries` over any attributes of the domain.
+    def _log_weight(self, masks: Mapping[str, np.ndarray]) -> float:
+        if not masks:
+            return 0.0  # the weights are normalised
+        return float(host_logsumexp(self._masked(masks)[0], (0,)))
 
-        Returns:
-            Expected answers (counts times the query's unit), in the query's shape.
-        """
-        query = query_text.asked(self.domain, query)
-        USUAL.require_cells(query.num_rows(self.domain), "the answer")
-        if isinstance(query, DenseMatrix):
-            return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
-        result = np.zeros(query.shape(self.domain))
-        for coefficient, factors in query.factors(self.domain):
-            answers = [factors[name].apply(self._tables[name], axis=1) for name in query.clique]
-            result += float(coefficient) * _mixed(self._weights, answers)
-        return self.total * result
-
-    def log_partition(self, evidence: Mapping[str, Any] | None = None) -> float:
-        """Log-probability of evidence (nats): zero without evidence, as the weights are normalised.
-
-        Args:
-            evidence: as in `condition`; None for no evidence.
-
-        Returns:
-            The log-probability; minus infinity if the evidence is impossible.
-        """
-        if evidence is None:
-            return 0.0
-        return float(host_logsumexp(self._conditioned(evidence)[0], (0,)))
-
-    def _conditioned(self, evidence: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def _masked(self, masks: Mapping[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Joint log-probability of evidence and each component, and masked rows of its attributes."""
         joint, masked = self.log_weights, {}
-        for name, mask in base.evidence_masks(self.domain, evidence).items():
+        for name, mask in masks.items():
             masked[name] = self.log_probabilities[self.domain.attributes.index(name)] + mask
             joint = joint + host_logsumexp(masked[name], (1,))
         return joint, masked
 
-    def condition(self, evidence: Mapping[str, Any]) -> MixtureModel:
-        """The model of the records that agree with some evidence; incompatible components are dropped.
-
-        Args:
-            evidence: for each attribute a value, as in `queries.point`, or a list of these (any of them
-                may hold); or conditions as text, such as "sex=F,age<35".
-
-        Returns:
-            A mixture over the same domain. Its total is the expected number of records that agree.
-
-        Raises:
-            ValueError: an unknown attribute or value, or evidence with probability zero.
-        """
-        joint, masked = self._conditioned(evidence)
-        if not evidence:
-            return self
-        share = float(host_logsumexp(joint, (0,)))
-        if not math.isfinite(share):
-            raise ValueError(f"the model gives this evidence on {tuple(evidence)} probability zero.")
-        total = self.total * math.exp(share)
-        if total == 0:
-            raise ValueError(
-                f"this evidence on {tuple(evidence)} leaves less than the smallest float64 of a record: "
-                "log_partition(evidence) still gives its log-probability."
-            )
+    def _given(self, masks: Mapping[str, np.ndarray], total: float) -> MixtureModel:
+        """The mixture of the components that are compatible with the masks."""
+        joint, masked = self._masked(masks)
         left = np.isfinite(joint)
         rows = dict(zip(self.domain.attributes, self.log_probabilities, strict=True)) | masked
         kept = {name: table[left] for name, table in rows.items()}
@@ -261,18 +213,23 @@ class MixtureModel(ModelRows):
         own = self.cliques or tuple((name,) for name in self.domain)
         return super().check_rows(columns, own if cliques is None else cliques)
 
-    def save(self, folder: Any) -> None:
-        """Save to a folder as `model.npz` and `model.json`, without pickle.
-
-        Args:
-            folder: path of a new folder. Read the model back with `pgmjax.load`.
-
-        Raises:
-            ValueError: the folder exists.
-        """
+    def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays = {f"log_probabilities_{i}": table for i, table in enumerate(self.log_probabilities)}
         fields = {"components": self.components, "cliques": [list(clique) for clique in self.cliques]}
-        io.write(FOLDER, folder, self, fields, {"log_weights": self.log_weights, **arrays})
+        return fields, {"log_weights": self.log_weights, **arrays}
+
+    @classmethod
+    def _restored(
+        cls, domain: Domain, total: float, inputs: tuple[Input, ...], record: Any, arrays: Any
+    ) -> MixtureModel:
+        components = int(record["components"])
+        cliques = tuple(as_clique(domain, names) for names in record["cliques"])
+        weights = float_array(arrays, "log_weights", (components,))
+        shapes = [(components, size) for size in domain.shape]
+        tables = tuple(float_array(arrays, f"log_probabilities_{i}", s) for i, s in enumerate(shapes))
+        if not all(np.all(np.abs(np.exp(logs).sum(axis=-1) - 1) < 1e-6) for logs in (weights, *tables)):
+            raise ValueError("its log-probabilities do not sum to one.")
+        return cls(domain, weights, tables, total, cliques, inputs)
 
     def __repr__(self) -> str:
         return (
@@ -295,12 +252,13 @@ def _mixed(weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:
     sides = [(math.prod(shape[:cut]), math.prod(shape[cut:])) for cut in range(len(shape) + 1)]
     cut = min(range(len(sides)), key=lambda c: sum(sides[c]))
     USUAL.require_cells(len(weights) * sum(sides[cut]), "the components' share in this answer")
-    left = functools.reduce(_beside, factors[:cut], weights[:, None])
-    right = functools.reduce(_beside, factors[cut:], np.ones((len(weights), 1)))
+    left = functools.reduce(_khatri_rao, factors[:cut], weights[:, None])
+    right = functools.reduce(_khatri_rao, factors[cut:], np.ones((len(weights), 1)))
     return (left.T @ right).reshape(shape)
 
 
-def _beside(table: np.ndarray, more: np.ndarray) -> np.ndarray:
+def _khatri_rao(table: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Products of two tables row by row [components, columns of both]."""
     return (table[:, :, None] * more[:, None, :]).reshape(len(table), -1)
 
 
@@ -315,16 +273,3 @@ def _normalised(said: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     logs -= host_logsumexp(logs, (logs.ndim - 1,))[..., None]
     logs.flags.writeable = False
     return logs
-
-
-def load(folder: Any) -> MixtureModel:
-    """Load a model saved by `MixtureModel.save`; raises as `io.reading`."""
-    with io.reading(FOLDER, folder) as (domain, total, inputs, record, arrays):
-        components = int(record["components"])
-        cliques = tuple(as_clique(domain, names) for names in record["cliques"])
-        weights = float_array(arrays, "log_weights", (components,))
-        shapes = [(components, size) for size in domain.shape]
-        tables = tuple(float_array(arrays, f"log_probabilities_{i}", s) for i, s in enumerate(shapes))
-        if not all(np.all(np.abs(np.exp(logs).sum(axis=-1) - 1) < 1e-6) for logs in (weights, *tables)):
-            raise ValueError("its log-probabilities do not sum to one.")
-    return MixtureModel(domain, weights, tables, total, cliques, inputs)

@@ -34,7 +34,7 @@ SETTLING = (0.3, 0.3, 0.1, 0.1)
 """The share of a batch that may move at once in each of the last sweeps: its rows do not see each other."""
 BATCHES, LEAST_BATCHES, BATCH, WORK = 1000, 20, 50, 3e8
 """The most and least batches of a sweep; fewer for few rows or many cells, which each batch reads."""
-SMALL = 0.5
+PSEUDO_COUNT = 0.5  # added to wanted and present counts, so that an empty cell has a logarithm
 IMPOSSIBLE = -1e4
 
 
@@ -260,7 +260,7 @@ def _learn(
 
     def one(turn: Any, state: Any) -> Any:
         codes, potentials, counts, key = state
-        lack = jnp.log((wanted + SMALL) / (counts + SMALL)).at[-1].set(0.0)
+        lack = jnp.log((wanted + PSEUDO_COUNT) / (counts + PSEUDO_COUNT)).at[-1].set(0.0)
         potentials = potentials + rate / number * lack
         steered = potentials + pull * lack
         key, mine = random.split(key, 2, jax)

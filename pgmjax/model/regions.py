@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
-import pathlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,27 +26,24 @@ from pgmjax import random
 from pgmjax._internal import checks, formats, html
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique, marginal_of
+from pgmjax.data.cliques import Clique, first_holding, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import USUAL
-from pgmjax.measurements.inputs import Input, marks
-from pgmjax.model import io, row_file
-from pgmjax.model.base import NamedMarginals
-from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.measurements.inputs import Input
+from pgmjax.model import io
+from pgmjax.model.base import Model
+from pgmjax.model.clique_vector import CliqueVector, marginal_within
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.region_rows import SETTLING, steered
 from pgmjax.model.sampling import ROUND
-from pgmjax.queries import text as query_text
 
 METHOD = "convex belief propagation"
-FITTING_SWEEPS, FITTED = 200, 1e-10
+FITTING_SWEEPS, FITTING_TOLERANCE = 200, 1e-10
 MOST_ROWS = 1_000_000
-
-FOLDER = ArrayFolder(io.RECORD, formats.REGIONS)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class RegionModel(NamedMarginals):
+class RegionModel(Model):
     """Pseudo-marginals of regions, times a total: the result of `estimation.fit_local`.
 
     The pseudo-marginals agree with one another up to `residual`, but there may be no table with all of them
@@ -80,26 +75,18 @@ class RegionModel(NamedMarginals):
     loss: float = float("nan")
     gap: float = float("nan")
     inputs: tuple[Input, ...] = ()
+    _folder: ClassVar[ArrayFolder] = ArrayFolder(io.RECORD, formats.REGIONS)
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
-        for region, table in zip(self.known_marginals.cliques, self.known_marginals.tables, strict=True):
-            if set(clique) <= set(region):
-                return marginal_of(region, table, clique)
+        known = marginal_within(self.known_marginals, clique)
+        if known is not None:
+            return known
         USUAL.require_cells(self.domain.size(clique), f"the marginal of {clique}")
         return self._fitted(clique, self._forest.marginal(clique))
 
     def within_a_region(self, clique: Clique) -> bool:
         """Return whether a region contains all of some attributes, so that its table gives their marginal."""
-        return any(set(clique) <= set(region) for region in self.known_marginals.cliques)
-
-    def answer(self, query: Any) -> np.ndarray:
-        """Answer a linear query from the marginal of its attributes.
-
-        Returns:
-            Expected answers (counts times the query's unit), in the query's shape.
-        """
-        query = query_text.asked(self.domain, query)
-        return np.asarray(query.apply(self.marginal(query.clique)), np.float64)
+        return first_holding(self.known_marginals.cliques, clique) is not None
 
     def tractable(self) -> GraphicalModel:
         """An exact model of a forest of the regions; it can be sampled, conditioned and saved.
@@ -146,55 +133,32 @@ class RegionModel(NamedMarginals):
                 found.append(steered(self.domain, tables.cliques, counts, start, seed + number, sweeps, bar))
         return {name: np.concatenate([part[name] for part in found]) for name in self.domain.attributes}
 
-    def sample_to(
-        self,
-        path: str | os.PathLike[str],
-        rows: int | None = None,
-        seed: int = 0,
-        *,
-        method: str | None = None,
-        decode: bool | str = False,
-        overwrite: bool = False,
-        show_progress: bool | None = None,
-        escape_formulas: bool = False,
-    ) -> pathlib.Path:
-        """Draw rows as `sample` does, to a file; the arguments are those of `GraphicalModel.sample_to`.
-
-        Raises:
-            ValueError: an invalid argument, an existing file, or rows that are to be independent, which those
-                of regions are not; raised before any row is drawn.
-        """
+    def _row_blocks(
+        self, rows: int, seed: int, method: str | None, device: bool, mesh: Any, show_progress: bool | None
+    ) -> Iterator[list[np.ndarray]]:
         if method not in (None, ROUND):
             raise ValueError(f"method must be {ROUND!r}: rows of regions are moved together, got {method!r}.")
-        rows = self._number_of_rows(rows)
+        if device or mesh is not None:
+            raise ValueError("rows of regions are moved together, on JAX's default device: leave out device.")
         draw = functools.partial(self.sample, rows, seed, progress=show_progress)
-        return row_file.write(
-            path,
-            self.domain,
-            ([*drawn().values()] for drawn in (draw,)),  # drawn once the file is known to be possible
-            rows,
-            decode=decode,
-            seed=seed,
-            overwrite=overwrite,
-            show_progress=show_progress,
-            metadata=marks(self.inputs),
-            escape_formulas=escape_formulas,
-        )
+        return ([*drawn().values()] for drawn in (draw,))  # drawn once the file is known to be possible
 
-    def save(self, folder: Any) -> None:
-        """Save to a folder as `model.npz` and `model.json`, without pickle.
-
-        Args:
-            folder: path of a new folder. Read the model back with `pgmjax.load`.
-
-        Raises:
-            ValueError: the folder exists.
-        """
+    def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         # JSON has no NaN, which marks an unknown loss
         numbers = {"residual_loss_gap": np.array([self.residual, self.loss, self.gap])}
-        arrays = io.vector_arrays(self.known_marginals, "marginal") | numbers
         fields = {"marginals": [list(clique) for clique in self.known_marginals.cliques]}
-        io.write(FOLDER, folder, self, fields, arrays)
+        return fields, io.vector_arrays(self.known_marginals, "marginal") | numbers
+
+    @classmethod
+    def _restored(
+        cls, domain: Domain, total: float, inputs: tuple[Input, ...], record: Any, arrays: Any
+    ) -> RegionModel:
+        marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
+        residual, loss, gap = map(float, float_array(arrays, "residual_loss_gap", (3,)))
+        if not residual >= 0:
+            raise ValueError("its residual is negative or not a number.")
+        io.require_probabilities(marginals)
+        return cls(domain, marginals, total, residual, loss, gap, inputs)
 
     @functools.cached_property
     def _forest(self) -> GraphicalModel:
@@ -222,7 +186,7 @@ class RegionModel(NamedMarginals):
                     return table / table.sum()
                 table = fitted
                 moved = max(moved, float(np.abs(now - wanted).sum()))
-            if moved < FITTED:
+            if moved < FITTING_TOLERANCE:
                 break
         return table / table.sum()
 
@@ -322,14 +286,3 @@ def _log_conditional(table: np.ndarray, clique: Clique, part: frozenset[str]) ->
     uniform = 1 / np.prod([table.shape[i] for i in new])
     with np.errstate(divide="ignore"):
         return np.log(np.where(given > 0, table / np.where(given > 0, given, 1), uniform))
-
-
-def load(folder: Any) -> RegionModel:
-    """Load a model saved by `RegionModel.save`; raises as `io.reading`."""
-    with io.reading(FOLDER, folder) as (domain, total, inputs, record, arrays):
-        marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
-        residual, loss, gap = map(float, float_array(arrays, "residual_loss_gap", (3,)))
-        if not residual >= 0:
-            raise ValueError("its residual is negative or not a number.")
-        io.require_probabilities(marginals)
-    return RegionModel(domain, marginals, total, residual, loss, gap, inputs)

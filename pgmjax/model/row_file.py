@@ -77,16 +77,16 @@ def write(
         Progress("rows", rows, show_progress) as progress,
         _partial(target, overwrite) as partial,
         _writer(partial, target.suffix, columns, metadata or {}) as writer,
-        WorkerThread(lambda block: _write_block(writer, columns, block)) as behind,
+        WorkerThread(lambda block: _write_block(writer, columns, block)) as writing,
     ):
         pending = False
         for block in blocks:  # the next block is drawn while the previous one is written
             if pending:
-                progress.advance(behind.finish())
-            behind.start(block)
+                progress.advance(writing.finish())
+            writing.start(block)
             pending = True
         if pending:
-            progress.advance(behind.finish())
+            progress.advance(writing.finish())
     return target
 
 
@@ -99,11 +99,9 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> pa
     target = pathlib.Path(path).absolute()
     if target.suffix not in SUFFIXES:
         raise ValueError(f"{os.fspath(path)} must end in .parquet or .csv.")
-    if target.is_dir() or not overwrite:
-        return checks.new_file(path, "" if target.is_dir() else ", or overwrite=True")
-    if not target.parent.is_dir():
-        raise ValueError(f"There is no folder {target.parent}: make it, or give another name.")
-    return target
+    if overwrite and target.is_file():
+        return target
+    return checks.new_file(path, "" if target.is_dir() else ", or overwrite=True")
 
 
 def check_escape(escape_formulas: bool, kind: str) -> None:
@@ -171,21 +169,20 @@ def check_decode(decode: bool | str) -> None:
         )
 
 
-def arrow_column(
-    attribute: Attribute, codes: np.ndarray, decode: bool | str, generator: np.random.Generator
-) -> Any:
-    """Return the codes [rows] of an attribute as an Arrow array: as codes, names or values; see `write`."""
-    return _Column(attribute, decode, ".parquet", generator).array(codes)
+def arrow_columns(
+    domain: Domain, columns: Mapping[str, np.ndarray], decode: bool | str, seed: int
+) -> dict[str, Any]:
+    """Return codes [rows] of some attributes as Arrow arrays: of codes, names or values; see `write`."""
+    generators = dict(zip(domain.attributes, random.generators(seed, len(domain)), strict=True))
+    return {
+        name: _Column(domain.attribute(name), decode, ".parquet", generators[name]).array(codes)
+        for name, codes in columns.items()
+    }
 
 
 def decoded_rows(model: Any, rows: int, seed: int, method: str) -> dict[str, Any]:
     """Return rows drawn from a model as Arrow columns of values by name; see `GraphicalModel.sample`."""
-    codes = model.sample(rows, seed, method=method)
-    generators = random.generators(seed, len(model.domain))
-    return {
-        name: arrow_column(model.domain.attribute(name), codes[name], VALUES, generator)
-        for name, generator in zip(model.domain.attributes, generators, strict=True)
-    }
+    return arrow_columns(model.domain, model.sample(rows, seed, method=method), VALUES, seed)
 
 
 class _Column:
@@ -200,13 +197,13 @@ class _Column:
         escape_formulas: bool = False,
     ):
         self.name = _escaped(attribute.name) if escape_formulas else attribute.name
-        self._regular = _without_missing(attribute)
+        regular = attribute.size - attribute.missing
+        self._regular = dataclasses.replace(attribute, size=regular, missing=False, missing_markers=())
         self._text = suffix == ".csv"
         self._generator: np.random.Generator | None = None  # of a draw in the cell of each row
         self._dictionary: Any = None  # without either, codes are stored
         self._missing = attribute.size - 1 if decode and attribute.missing else None
         self._plain = suffix == ".csv" or decode == VALUES
-        regular = attribute.size - attribute.missing
         self.has_decimal_commas = decode == VALUES and attribute.decimal == ","
         if decode == VALUES and attribute.bins is not None:
             self._generator = generator
@@ -255,13 +252,6 @@ def _of_one_type(values: list[Any]) -> Any:
     if len(kinds) > 1 or (kinds == {int} and not -(2**63) <= min(values) <= max(values) < 2**63):
         return arrow.array([text_of(value) for value in values])
     return arrow.array(values)
-
-
-def _without_missing(attribute: Attribute) -> Attribute:
-    """The same attribute without a code for missing values."""
-    if not attribute.missing:
-        return attribute
-    return dataclasses.replace(attribute, size=attribute.size - 1, missing=False, missing_markers=())
 
 
 def _texts(attribute: Attribute, values: np.ndarray) -> list[str] | None:

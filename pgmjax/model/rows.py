@@ -12,8 +12,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import os
-import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +27,8 @@ from pgmjax.data.encoding import MISSING
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.measurements.inputs import Input, marks
-from pgmjax.model import device_sampling, row_file, sampling
-from pgmjax.model.base import NamedMarginals
+from pgmjax.model import device_sampling, sampling
+from pgmjax.model.base import Distribution
 from pgmjax.model.clique_vector import CliqueVector
 
 _BYTES_A_CODE = 8
@@ -53,10 +50,9 @@ class DrawnRows(dict[str, np.ndarray]):
             )
 
 
-class ModelRows(NamedMarginals):
-    """Mixin with the row operations of a model, which `GraphicalModel` and `MixtureModel` inherit."""
+class ModelRows(Distribution):
+    """The row operations of a model that has a distribution: `GraphicalModel` and `MixtureModel`."""
 
-    inputs: tuple[Input, ...]
     potentials: CliqueVector
 
     if TYPE_CHECKING:
@@ -102,66 +98,9 @@ class ModelRows(NamedMarginals):
         checks.kind(device, bool, "device must be True or False", "True takes JAX's default device")
         rows = self._number_of_rows(rows)
         require_room(rows, self.domain)
-        drawn = self._row_blocks(rows, seed, method, device, mesh)
+        drawn = self._row_blocks(rows, seed, method, device, mesh, None)
         columns = sampling.joined(drawn, len(self.domain))
         return DrawnRows(zip(self.domain.attributes, columns, strict=True))
-
-    def sample_to(
-        self,
-        path: str | os.PathLike[str],
-        rows: int | None = None,
-        seed: int = 0,
-        *,
-        method: str | None = None,
-        device: bool = False,
-        mesh: Any = None,
-        decode: bool | str = False,
-        overwrite: bool = False,
-        show_progress: bool | None = None,
-        escape_formulas: bool = False,
-    ) -> pathlib.Path:
-        """Draw synthetic rows directly to a file: any number of them in bounded memory.
-
-        Args:
-            path: of the file, .parquet or .csv. The file is either complete or absent: an interrupt
-                leaves nothing behind.
-            rows: number of rows. Default: the rounded total.
-            seed: the same seed gives the same rows as in `sample`.
-            method: as in `sample`.
-            device: as in `sample`.
-            mesh: as in `sample`.
-            decode: False writes codes. True writes names: labels, bins as text, null where missing.
-                "values" writes rows as a table of the domain holds them: labels as they are, numbers drawn
-                uniformly within their bin (on the attribute's grid, if it has one), dates, null where
-                missing. The codes are the same, since these draws have a generator of their own.
-            overwrite: replace an existing file.
-            show_progress: None shows a bar in terminals and notebooks only, False never.
-            escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas:
-                those that begin with `=`, `+`, `-` or `@` and are no numbers.
-
-        Returns:
-            The path.
-
-        Raises:
-            ValueError: an invalid argument, wrong extension, existing file, or missing folder; raised
-                before any row is drawn.
-        """
-        checks.kind(
-            path, str | os.PathLike, "path must be the name of a file", 'write sample_to("rows.csv", 10)'
-        )
-        rows = self._number_of_rows(rows)
-        return row_file.write(
-            path,
-            self.domain,
-            self._row_blocks(rows, seed, method, device, mesh),
-            rows,
-            decode=decode,
-            seed=seed,
-            overwrite=overwrite,
-            show_progress=show_progress,
-            metadata=marks(self.inputs),
-            escape_formulas=escape_formulas,
-        )
 
     def complete(
         self, columns: Mapping[str, Any], seed: int = 0, *, method: str = sampling.ROUND
@@ -227,7 +166,7 @@ class ModelRows(NamedMarginals):
         return tuple(compare_rows(clique, self._probabilities(clique), codes) for clique in checked)
 
     def _row_blocks(
-        self, rows: int, seed: int, method: str | None, device: bool, mesh: Any
+        self, rows: int, seed: int, method: str | None, device: bool, mesh: Any, show_progress: bool | None
     ) -> Iterator[list[np.ndarray]]:
         """Blocks of rows of the domain's attributes, drawn on the host or on the device."""
         if not device and mesh is None:
@@ -372,15 +311,12 @@ def compare_rows(clique: Clique, probabilities: np.ndarray, columns: Mapping[str
 def _deviation(p: np.ndarray, rows: int) -> np.ndarray:
     """Mean of |count / rows - p| for a binomial count of each probability."""
     p = np.clip(p, 0.0, 1.0)
-    inside = (p > 0) & (p < 1)
-    result = np.zeros_like(p)
-    q = p[inside]
-    above = np.minimum(np.floor(rows * q) + 1, rows)
-    choose = scipy.special.gammaln(rows + 1) - scipy.special.gammaln(above + 1)
-    choose -= scipy.special.gammaln(rows - above + 1)
-    logs = np.log(2 * above) + choose + above * np.log(q) + (rows - above + 1) * np.log1p(-q)
-    result[inside] = np.exp(logs) / rows
-    return result
+    above = np.minimum(np.floor(rows * p) + 1, rows)
+    least = rows - above + 1
+    choose = scipy.special.gammaln(rows + 1) - scipy.special.gammaln(above + 1) - scipy.special.gammaln(least)
+    # 0 where p is 0 or 1: a factor's logarithm is minus infinity there
+    logs = np.log(2 * above) + choose + scipy.special.xlogy(above, p) + scipy.special.xlog1py(least, -p)
+    return np.exp(logs) / rows
 
 
 UNKNOWN = -1

@@ -138,11 +138,11 @@ def draw(
         position = generator.random(rows)
         if conditional.kept:
             return inverse(conditional.cumulated, key, position)
-    group, pieces = conditional.compact(key)
+    values, group = np.unique(key, return_inverse=True)
     by_group = np.argsort(group, kind="stable")
     ends = np.cumsum(np.bincount(group))
     result = np.empty(rows, np.int64)
-    for first, cumulated in pieces:
+    for first, cumulated in conditional.pieces(values):
         low = ends[first - 1] if first else 0
         mine = by_group[low : ends[first + len(cumulated) - 1]]
         local = group[mine] - first
@@ -221,23 +221,19 @@ class Conditional:
 
     def tabulated(self) -> np.ndarray:
         """Return the cumulated probabilities [groups, size]; to be called only if `kept`."""
-        pieces = [table for _, table in self._pieces(np.arange(self.groups))]
+        pieces = [table for _, table in self.pieces(np.arange(self.groups))]
         return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
 
-    def compact(self, key: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, np.ndarray]]]:
-        """Number the combinations that occur, and compute their part of the table piece by piece.
+    def pieces(self, keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Compute the table of some combinations of the parents, piece by piece.
 
         Args:
-            key: as returned by `keys` [rows].
+            keys: the combinations, each once, as `keys` numbers them.
 
         Returns:
-            The number of each row's combination [rows], and an iterator over pieces: the first number
-            and the cumulated probabilities [combinations of the piece, size] of each.
+            An iterator over pieces: the place of its first combination among them, and the cumulated
+            probabilities [combinations of the piece, size].
         """
-        values, group = np.unique(key, return_inverse=True)
-        return group, self._pieces(values)
-
-    def _pieces(self, keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         step = max(PIECE_CELLS // self.size, 1)
         for start in range(0, max(len(keys), 1), step):
             part = keys[start : start + step]
@@ -373,10 +369,8 @@ def _between(low: np.ndarray, high: np.ndarray, cumulated: np.ndarray) -> np.nda
 def _summed(
     counts: np.ndarray, axes: tuple[int, ...], shape: tuple[int, ...], conditional: Conditional
 ) -> np.ndarray:
-    gone = tuple(i for i, v in enumerate(axes) if v not in conditional.parents)
-    kept = [v for v in axes if v in conditional.parents]
-    table = counts.reshape(shape).sum(axis=gone)
-    return table.transpose([kept.index(u) for u in conditional.parents]).reshape(-1)
+    kept = [axes.index(u) for u in conditional.parents]
+    return np.einsum(counts.reshape(shape), range(len(axes)), kept).reshape(-1)
 
 
 def take(left: np.ndarray, key: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -245,8 +245,8 @@ FAULTS = (
     ),
     Fault(
         "a conditioned model keeps the whole total",
-        "pgmjax.model.graphical",
-        "GraphicalModel.condition",
+        "pgmjax.model.base",
+        "Distribution.condition",
         old="self.total * math.exp(log_share)",
         new="self.total",
         tests=("tests/model/test_graphical.py::test_conditioning_keeps_the_joint_counts",),

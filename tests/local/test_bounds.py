@@ -47,8 +47,8 @@ def test_no_estimator_from_randomised_response_beats_it(size):
         mean = answers @ posterior
         spread = (answers**2) @ posterior - mean**2
         risks.append(float(spread @ chance.mean(axis=0)))
-    assert np.mean(risks) >= bounds._of(size, epsilon) / rows - 1e-12
-    assert co.lower_bound(size, epsilon, rows) >= bounds._of(size, epsilon) / rows
+    assert np.mean(risks) >= bounds._mean_posterior_variance(size, epsilon) / rows - 1e-12
+    assert co.lower_bound(size, epsilon, rows) >= bounds._mean_posterior_variance(size, epsilon) / rows
     assert max(risks) <= co.upper_bound(size, epsilon, rows)
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import types
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel, predicted_error
-from pgmjax.local.marginals import ResponseMarginal, Tally, factors_of
+from pgmjax.local.marginals import ResponseMarginal, factors_of, marginals_of
 from pgmjax.privacy.response import UnaryResponse, response_for, unary_for
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
@@ -39,9 +40,11 @@ def moments_of_one_record(distributions, clique, cell):
     chances = np.outer(chance_one[a * 2 + c], chance_two[b])
     values = []
     for i, j in itertools.product(range(len(first)), range(len(second))):
-        tally = Tally(DOMAIN, GROUPS, distributions, [clique])
-        tally.add((first[i : i + 1], second[j : j + 1]))
-        values.append((tally.marginals()[0], chances[i, j]))
+        block = (first[i : i + 1], second[j : j + 1])
+        responses = types.SimpleNamespace(
+            domain=DOMAIN, groups=GROUPS, distributions=distributions, rows=1, blocks=lambda b=block: [b]
+        )
+        values.append((*marginals_of(responses, [clique]), chances[i, j]))
     weights = np.array([weight for _, weight in values])
     estimates = np.array([marginal.estimate().reshape(-1) for marginal, _ in values])
     mean = weights @ estimates

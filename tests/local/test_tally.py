@@ -1,17 +1,28 @@
 """Sums over responses against loops over records; cliques that no group covers."""
 
+import types
+
 import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.local import marginals as tallies
-from pgmjax.local.marginals import Tally
+from pgmjax.local.marginals import marginals_of
 from pgmjax.privacy.response import response_for, unary_for
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 2})
 GROUPS = (("a", "b"), ("c",), ("d",))
 DISTRIBUTIONS = (unary_for(6, 1), response_for(4, 1), unary_for(2, 1))
 CLIQUES = [("b",), ("c", "a"), ("d", "b"), ("c",), ("b", "c", "d", "a"), ("a", "b")]
+
+
+def counted(blocks, cliques, groups=GROUPS, distributions=DISTRIBUTIONS):
+    """Return the marginals of answers that came in blocks."""
+    rows = sum(len(block[0]) for block in blocks)
+    responses = types.SimpleNamespace(
+        domain=DOMAIN, groups=groups, distributions=distributions, rows=rows, blocks=lambda: blocks
+    )
+    return marginals_of(responses, cliques)
 
 
 def block_of(rng, rows):
@@ -50,11 +61,7 @@ def test_sums_by_hand(entries, monkeypatch):
     monkeypatch.setattr(tallies, "_ENTRIES", entries)
     rng = np.random.default_rng(0)
     blocks = [block_of(rng, rows) for rows in (13, 1, 6)]
-    tally = Tally(DOMAIN, GROUPS, DISTRIBUTIONS, CLIQUES)
-    for block in blocks:
-        tally.add(block)
-    assert tally.rows == 20
-    for clique, marginal in zip(CLIQUES, tally.marginals(), strict=True):
+    for clique, marginal in zip(CLIQUES, counted(blocks, CLIQUES), strict=True):
         assert marginal.clique == clique and marginal.rows == 20
         expected = sum(by_hand(block, clique) for block in blocks)
         assert np.array_equal(marginal.counts(), expected)
@@ -63,11 +70,10 @@ def test_sums_by_hand(entries, monkeypatch):
 
 def test_categories_are_counted_as_they_are():
     distributions = (response_for(6, 1), response_for(4, 1))
-    tally = Tally(DOMAIN, GROUPS[:2], distributions, [("c", "b"), ("a",)])
     rng = np.random.default_rng(1)
     first, second = rng.integers(0, 6, 500), rng.integers(0, 4, 500)
-    tally.add((first.astype(np.uint8), second.astype(np.uint8)))
-    pair, one = tally.marginals()
+    block = (first.astype(np.uint8), second.astype(np.uint8))
+    pair, one = counted([block], [("c", "b"), ("a",)], GROUPS[:2], distributions)
     expected = np.zeros((4, 3), int)
     np.add.at(expected, (second, first % 3), 1)
     assert np.array_equal(pair.counts(), expected)
@@ -76,4 +82,4 @@ def test_categories_are_counted_as_they_are():
 
 def test_an_attribute_that_was_not_answered_for():
     with pytest.raises(ValueError, match="no responses about 'd', only about 'a', 'b', 'c'"):
-        Tally(DOMAIN, GROUPS[:2], DISTRIBUTIONS[:2], [("a", "d")])
+        counted([], [("a", "d")], GROUPS[:2], DISTRIBUTIONS[:2])

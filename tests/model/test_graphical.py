@@ -159,8 +159,9 @@ def test_impossible_evidence_names_what_contradicts():
     equal = np.log(np.eye(2) + 1e-300) + np.where(np.eye(2) > 0, 0.0, -np.inf)
     pairs = {("a", "b"): equal, ("b", "c"): equal, ("d", "e"): np.zeros((2, 2))}
     model = pj.GraphicalModel.from_potentials(domain, pairs)
-    with pytest.raises(ValueError, match=r"cannot hold for \('a', 'c'\) together"):
-        model.condition({"d": 0, "a": 0, "e": 1, "c": 1})
+    for evidence in ({"d": 0, "a": 0, "e": 1, "c": 1}, "d=0,a=0,e=1,c=1"):
+        with pytest.raises(ValueError, match=r"cannot hold for \('a', 'c'\) together"):
+            model.condition(evidence)
     unequal = equal[::-1]
     with pytest.raises(ValueError, match=r"agrees with \('a', 'b'\), \('b', 'c'\), \('a', 'c'\)\."):
         pj.GraphicalModel.from_potentials(domain, {**pairs, ("a", "c"): unequal, ("c", "d"): equal})

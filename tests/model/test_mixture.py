@@ -110,8 +110,9 @@ def test_impossible_evidence_and_bad_evidence():
     logs = {"a": [[0.0, -np.inf], [0.0, -np.inf]], "b": np.zeros((2, 3))}
     model = MixtureModel.from_logits(Domain({"a": 2, "b": 3}), [0.0, 1.0], logs)
     assert model.log_partition({"a": 1}) == -np.inf
-    with pytest.raises(ValueError, match="probability zero"):
-        model.condition({"a": 1})
+    for evidence in ({"b": 0, "a": 1}, "b=0,a=1"):
+        with pytest.raises(ValueError, match="probability zero: no record has this value of 'a'"):
+            model.condition(evidence)
     with pytest.raises(ValueError, match="'c'"):
         model.condition({"c": 1})
     with pytest.raises(TypeError, match="mapping"):
