@@ -38,7 +38,29 @@ from pgmjax.queries.query import Query
 
 
 @dataclasses.dataclass(frozen=True, init=False)
-class Deviations(Score):
+class TargetScore(Score):
+    """Shared base of the scores that compare exact answers with estimates: the targets and their weights."""
+
+    targets: tuple[Target, ...]
+    weights: DyadicWeights
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques of the queries, each once."""
+        return unique(target.query.clique for target in self.targets)
+
+    @property
+    def bits(self) -> int:
+        """Values are `2**bits` times the weighted differences."""
+        return self.targets[0].bits + self.weights.bits
+
+    def _check(self, domain: Domain) -> None:
+        for target in self.targets:
+            target.check(domain)
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Deviations(TargetScore):
     """The distance of each answer from its estimate: one candidate per row of the query.
 
     The score of row i is `weight * |exact answer i - estimate i|`, as in MWEM.
@@ -69,48 +91,33 @@ class Deviations(Score):
     """
 
     kind: ClassVar[str] = "errors"
-    target: Target
-    weights: DyadicWeights
 
     def __init__(self, query: Query, estimate: Any, weight: Any = 1, bits: int = DEFAULT_BITS) -> None:
         target = Target.of(query, estimate, grid_bits(bits))
-        checks.set_fields(self, target=target, weights=DyadicWeights.of([weight]))
-
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The one clique."""
-        return (self.target.query.clique,)
-
-    @property
-    def bits(self) -> int:
-        """Values are `2**bits` times the weighted errors."""
-        return self.target.bits + self.weights.bits
+        checks.set_fields(self, targets=(target,), weights=DyadicWeights.of([weight]))
 
     def candidates(self, domain: Domain) -> int:
         """Return the number of rows."""
-        return self.target.query.num_rows(domain)
+        return self.targets[0].query.num_rows(domain)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the query and the grid."""
         return {
             "kind": self.kind,
-            "query": self.target.query.to_spec(),
+            "query": self.targets[0].query.to_spec(),
             "weight": self.weights.texts()[0],
-            "bits": self.target.bits,
+            "bits": self.targets[0].bits,
         }
 
-    def _check(self, domain: Domain) -> None:
-        self.target.check(domain)
-
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
-        return integers.times(self.target.errors(domain, tables), self.weights.integers[0])
+        return integers.times(self.targets[0].errors(domain, tables), self.weights.integers[0])
 
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
-        return self.target.sensitivity(domain, relation, "linf", max_weight) * self.weights.integers[0]
+        return self.targets[0].sensitivity(domain, relation, "linf", max_weight) * self.weights.integers[0]
 
 
 @dataclasses.dataclass(frozen=True, init=False)
-class Distances(Score):
+class Distances(TargetScore):
     """The distance of all answers of each query from their estimates: one candidate per query.
 
     The score of candidate i is `weight_i * (||exact answers - estimate_i||_1 - offset_i)`. With a
@@ -134,8 +141,6 @@ class Distances(Score):
     """
 
     kind: ClassVar[str] = "distances"
-    targets: tuple[Target, ...]
-    weights: DyadicWeights
     offsets: tuple[int, ...]
 
     def __init__(self, candidates: Iterable[Any], bits: int = DEFAULT_BITS) -> None:
@@ -165,16 +170,6 @@ class Distances(Score):
         )
         return made
 
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The cliques of the candidates, each once."""
-        return unique(target.query.clique for target in self.targets)
-
-    @property
-    def bits(self) -> int:
-        """Values are `2**bits` times the weighted distances."""
-        return self.targets[0].bits + self.weights.bits
-
     def candidates(self, domain: Domain) -> int:
         """Return the number of queries."""
         return len(self.targets)
@@ -189,10 +184,6 @@ class Distances(Score):
             for target, weight, offset in parts
         ]
         return {"kind": self.kind, "candidates": candidates, "bits": bits}
-
-    def _check(self, domain: Domain) -> None:
-        for target in self.targets:
-            target.check(domain)
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
         return self._values_again(domain, tables, {})
