@@ -106,9 +106,14 @@ class OnlineWeights(PrivacyParameters):
             LedgerError: the ledger cannot be used; nothing was spent.
         """
         self._check_table(data)
-        names = ("updates", "threshold", "expected_queries", "sweeps")
-        settings = {name: getattr(self, name) for name in names}
-        settings |= {"mechanism": self.name, "split": as_text(self.split)}
+        settings = {
+            "updates": self.updates,
+            "threshold": self.threshold,
+            "expected_queries": self.expected_queries,
+            "sweeps": self.sweeps,
+            "mechanism": self.name,
+            "split": as_text(self.split),
+        }
         table = self._open_table(data, None, settings, Keeping(ledger, key))
         return OnlineAnswers(self, table, FullVector(data.domain), float(max(1, table.public_count())))
 

@@ -95,7 +95,8 @@ class Work:
         """
         width = max(map(len, candidates), default=0)
         widest = [clique for clique in candidates if len(clique) == width > 1]
-        fit = fitting(domain.shape, np.array(numbered(domain, widest), np.int32).reshape(-1, width), most)
+        places = np.array(numbered(domain, widest), np.int32)
+        fit = fitting(domain.shape, places, most) if widest else ()
         kept = tuple(widest[i] for i in fit)[:measured]
         covered = set(itertools.chain.from_iterable(kept))
         asked = dict.fromkeys(itertools.chain.from_iterable(candidates))
