@@ -6,7 +6,7 @@ Four layers, from the cheapest to the most expensive:
   (`exact`);
 - L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours: of calls in
   `replay`, of a whole mechanism in `mechanism`, by the comparisons in `compare` and the costs in `claims`,
-  on made-up neighbours (`tables`) or such as `search` finds; and every released number has one draw of its
+  on made-up neighbours (`mechanism`) or such as `search` finds; and every released number has one draw of its
   own (`draws`);
 - L2, goodness of fit: drawn noise follows the claimed distribution (`goodness`);
 - L3, black box: a lower bound on epsilon from many runs, a smoke test (`blackbox`; `smoke` for a whole

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.audit.claims import check_claims
 from pgmjax.audit.replay import Replayed, check_pairs
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -23,7 +22,6 @@ from pgmjax.data.relation import Relation, Unit
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.privacy.tape import Call
 from pgmjax.queries.workload import Workload
 
 KINDS = ("random", "nearly empty", "all alike", "extreme")
@@ -277,22 +275,6 @@ class AuditCase:
             options.setdefault("estimator", short_fit())
         options.setdefault("backend", SeededBackend(self.seed if seed is None else seed, insecure=True))
         return self.mechanism(epsilon=self.epsilon, relation=self.relation, delta=self.delta, **options)
-
-    def check(self, calls: Sequence[Call], table: Any) -> None:
-        """Check that calls cost no more than is claimed, by the mechanism's own `check_cost` if it has one.
-
-        Args:
-            calls: of one run.
-            table: it was run on.
-
-        Raises:
-            NonInterferenceError: they cost more.
-        """
-        own = getattr(self.mechanism, "check_cost", None)
-        if own is None:
-            check_claims(calls, table, self.epsilon, delta=self.delta)
-        else:
-            own(calls, table, self.epsilon)
 
     def tables(
         self,

@@ -235,7 +235,7 @@ def check_pairs(
 
     Args:
         run: takes a table and returns the release; must be deterministic except for its noise.
-        neighbours: pairs of tables, such as those of `tables.neighbours`.
+        neighbours: pairs of tables, such as those of `mechanism.neighbours`.
         epsilon: the claimed epsilon; None for no claim.
         rho: the claimed rho; None for no claim.
         delta: if > 0, epsilon is that of (epsilon, delta), and the calls may meet it by their pure

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import random
-from pgmjax.audit.claims import loss
+from pgmjax.audit.claims import check_claims, loss
 from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase, made_up_pair
 from pgmjax.audit.replay import check_outcome
 from pgmjax.data.dataset import Dataset
@@ -145,7 +145,7 @@ def _replayed(case: AuditCase, workload: Workload, first: Any, second: Any) -> _
     outcome = check_outcome(lambda data: case.make().run(data, workload), first, second)
     if outcome.error is not None:
         return _Loss("epsilon", 0.0, float(case.epsilon))
-    case.check(outcome.tape.calls, first)
+    check_claims(outcome.tape.calls, first, case.epsilon, delta=case.delta)
     epsilon, rho = loss(outcome.tape)
     losses = [] if epsilon is None else [_Loss("epsilon", epsilon, float(case.epsilon))]
     if case.delta:

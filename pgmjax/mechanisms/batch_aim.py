@@ -184,6 +184,7 @@ class BatchAIM(Mechanism):
         room = Room(request.domain, held, limit)
         for i in np.argsort(-worth / parts, kind="stable"):
             total = sum(chosen.values())
+            # what this one adds to the weighted noise of all, since every other share shrinks to make room
             if worth[i] <= noise * ((total + parts[i]) ** power - total**power):
                 break
             if room.has(wide[i]):

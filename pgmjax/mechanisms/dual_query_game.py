@@ -203,6 +203,7 @@ class Player:
             start = self._ends[place] - query.num_rows(self._domain)
             plain, negated = mine[mine < rows] - start, mine[mine >= rows] - rows - start
             number = query.num_rows(self._domain)
+            # a negated query is a constant less the query, so that it counts with the other sign
             weights = np.bincount(negated, minlength=number) - np.bincount(plain, minlength=number)
             table = transposed(query, self._domain, weights)
             clique, before = tables.setdefault(frozenset(query.clique), (query.clique, np.zeros(table.shape)))

@@ -138,9 +138,15 @@ class SimilarityMLDP(PrivacyParameters):
         """
         checks.kind(ratings, Ratings, "ratings must be pgmjax.data.ratings.Ratings")
         learner: Learner = as_learner(self.learner)
-        names = ("protect", "measure", "training_count", "training_seed")
-        asked = {name: getattr(self, name) for name in names}
-        asked |= {"mechanism": self.name, "shape": list(ratings.shape), "scale": ratings.scale}
+        asked = {
+            "protect": self.protect,
+            "measure": self.measure,
+            "training_count": self.training_count,
+            "training_seed": self.training_seed,
+            "mechanism": self.name,
+            "shape": list(ratings.shape),
+            "scale": ratings.scale,
+        }
         journal = Keeping(ledger, key).journal(ratings, self._request_of(asked))
         table, pairs = self._table(ratings, journal)
         records = table.shape[0]

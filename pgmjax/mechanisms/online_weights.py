@@ -106,9 +106,14 @@ class OnlineWeights(PrivacyParameters):
             LedgerError: the ledger cannot be used; nothing was spent.
         """
         self._check_table(data)
-        names = ("updates", "threshold", "expected_queries", "sweeps")
-        settings = {name: getattr(self, name) for name in names}
-        settings |= {"mechanism": self.name, "split": as_text(self.split)}
+        settings = {
+            "updates": self.updates,
+            "threshold": self.threshold,
+            "expected_queries": self.expected_queries,
+            "sweeps": self.sweeps,
+            "mechanism": self.name,
+            "split": as_text(self.split),
+        }
         table = self._open_table(data, None, settings, Keeping(ledger, key))
         return OnlineAnswers(self, table, FullVector(data.domain), float(max(1, table.public_count())))
 
@@ -203,20 +208,16 @@ class OnlineAnswers:
             self._weights.sweep(self.measurements, self._total, self.settings.sweeps)
         return float(measured.values[0])
 
-    @property
-    def _limit(self) -> int:
-        """The distance from which a guess is updated; the default grows with the noise."""
-        given = self.settings.threshold is not None
-        return self.settings.limit * (1 if given else self._table.max_records)
-
     def _is_far(self, query: Query, guess: float) -> bool | None:
         """Test whether a guess is far off; None if the remaining budget allows no further update."""
         test_cost, answer_cost = self.settings.parts
+        # the default threshold grows with the noise, which covers all records of a unit
+        grows = 1 if self.settings.threshold is not None else self._table.max_records
         while True:
             if self._test is None:
                 if self._table.budget.remaining < test_cost + answer_cost:
                     return None
-                self._test = ThresholdTest(self._table, self._limit, test_cost)
+                self._test = ThresholdTest(self._table, self.settings.limit * grows, test_cost)
             try:
                 return self._test.far(query, guess)
             except ThresholdLost:  # begun by a run that was interrupted

@@ -203,11 +203,6 @@ class PrivacyParameters(Named):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def _set_shares(self, *names: str) -> None:
-        """Check settings that are shares of the budget and convert them to exact fractions."""
-        for name in names:
-            self._set(**{name: exact_share(name, getattr(self, name))})
-
     def _request_of(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return what identifies a run: its settings, its guarantee and its noise."""
         return {

@@ -158,6 +158,7 @@ def _is_maximal(sizes: Mapping[str, tuple[int, ...]], taken: dict[str, int], cel
     for name, options in sizes.items():
         level = taken.get(name, len(options))
         now = options[level] if level < len(options) else 1
+        # a parent that is not taken yet has one level more than there are: the next finer one is its coarsest
         if level and cells // now * options[level - 1] <= room:
             return False
     return True

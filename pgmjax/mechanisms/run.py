@@ -82,7 +82,6 @@ class Work:
         candidates: Sequence[Clique],
         most: int,
         rounds: int,
-        fits: int | None = None,
         measured: int | None = None,
     ) -> Work:
         """Return the work of scoring all candidates in each round, and measuring those that fit a model.
@@ -92,12 +91,12 @@ class Work:
             candidates: the cliques to choose from.
             most: the largest number of cells of the model's junction tree.
             rounds: number of rounds that score candidates.
-            fits: number of fits. Default: one after each round, and one before.
             measured: the largest number of cliques that are measured. Default: all that fit.
         """
         width = max(map(len, candidates), default=0)
         widest = [clique for clique in candidates if len(clique) == width > 1]
-        fit = fitting(domain.shape, np.array(numbered(domain, widest), np.int32).reshape(-1, width), most)
+        places = np.array(numbered(domain, widest), np.int32)
+        fit = fitting(domain.shape, places, most) if widest else ()
         kept = tuple(widest[i] for i in fit)[:measured]
         covered = set(itertools.chain.from_iterable(kept))
         asked = dict.fromkeys(itertools.chain.from_iterable(candidates))
@@ -107,7 +106,7 @@ class Work:
             sum(map(domain.size, kept)) + sum(domain[name] for name in asked),
             tuple(candidates),
             rounds * sum(map(domain.size, candidates)),
-            rounds + 1 if fits is None else fits,
+            rounds + 1,  # fits: one after each round, and one before
             rounds * len(candidates),
         )
 

@@ -162,10 +162,11 @@ def grouped(
         groups: dict[frozenset[str], list[Entry]] = {}
         for clique, entry in zip(answering, workload.entries, strict=True):
             groups.setdefault(frozenset(clique), []).append(entry)
-        serves = [list(groups).index(frozenset(clique)) for clique in answering]
+        places = {clique: at for at, clique in enumerate(groups)}
+        serves = [places[frozenset(clique)] for clique in answering]
         queries = [
-            _product(name, answering[serves.index(at)], group, domain, norm, restarts, seed)
-            for at, group in enumerate(groups.values())
+            _product(name, every if name == "kron" else group[0].clique, group, domain, norm, restarts, seed)
+            for group in groups.values()
         ]
     return served(name, workload, domain, queries, serves, norm, relation, split)
 
@@ -187,7 +188,8 @@ def served(
         traces.append(entry_trace(entry.query, queries[at], domain))
         errors[at] += float(entry.weight) ** 2 * traces[-1]
     errors *= [sensitivity_squared(query, norm, relation, domain) for query in queries]
-    shares = np.ones(len(queries)) if split == "equal" else errors ** (1 / 3 if norm == "l1" else 1 / 2)
+    equal = split == "equal" or len(queries) == 1  # one query has all, whatever its error
+    shares = np.ones(len(queries)) if equal else errors ** (1 / 3 if norm == "l1" else 1 / 2)
     shares = shares / shares.sum()
     return LocalStrategy(name, tuple(queries), tuple(shares.tolist()), tuple(serves), tuple(traces))
 

@@ -21,6 +21,7 @@ from typing import Any
 from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
+from pgmjax.audit.claims import check_claims
 from pgmjax.audit.draws import check_draws
 from pgmjax.audit.mechanism import DOMAIN, UNIT, WORKLOAD, AuditCase
 from pgmjax.audit.replay import check_outcome
@@ -310,7 +311,11 @@ def visit(case: MatrixCase) -> Visit:
     except AssertionError:  # a first run may warn of what later ones do not
         outcome = check_outcome(run, first, second)
     audited = case.case
-    audited.check(outcome.tape.calls, first)
+    own = getattr(audited.mechanism, "check_cost", None)
+    if own is None:
+        check_claims(outcome.tape.calls, first, audited.epsilon, delta=audited.delta)
+    else:
+        own(outcome.tape.calls, first, audited.epsilon)
     draws = 0
     if case.run is None:
         table = first if case.pair % 2 else second
