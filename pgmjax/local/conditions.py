@@ -54,6 +54,7 @@ def answer_conditions(
         Wang, Blocki, Li and Jha 2017, Theorem 2 (one group).
 
     Example:
+        >>> from pgmjax.data.domain import Domain
         >>> from pgmjax.local.table import PerturbedTable, ResponseColumn
         >>> from pgmjax.privacy.response import KaryResponse
         >>> column = ResponseColumn(("a",), "direct", KaryResponse(4, 0.25), 3, np.array([0, 3, 3, 1]))
@@ -100,6 +101,7 @@ def answer_cells(
         UselessAnswerError: some answers are too noisy.
 
     Example:
+        >>> from pgmjax.data.domain import Domain
         >>> from pgmjax.local.table import PerturbedTable, ResponseColumn
         >>> from pgmjax.privacy.response import KaryResponse
         >>> column = ResponseColumn(("a",), "direct", KaryResponse(4, 0.25), 3, np.array([0, 3, 3, 1]))

@@ -200,7 +200,7 @@ def test_bytes_do_not_overflow():
         (
             lambda: co.Universe(DOMAIN, ["sex", "age"]).encode({"sex": [0], "age": [0, 1]}),
             ValueError,
-            "equally",
+            "equal length",
         ),
         (lambda: co.Universe(DOMAIN, ["sex"]).column([0], "height"), ValueError, "height"),
     ],
