@@ -8,6 +8,7 @@ float64, as on the host, so a cell of probability zero is never drawn.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -53,7 +54,7 @@ class Tables(NamedTuple):
 def blocks(
     model: HostModel, rows: int, seed: int, block_rows: int = BLOCK_ROWS, mesh: Mesh | None = None
 ) -> Iterator[list[np.ndarray]]:
-    """Draw independent rows of a model in blocks.
+    """Draw independent rows of a model in blocks; the next block is drawn while the current one is used.
 
     Args:
         model: the distribution.
@@ -86,10 +87,17 @@ def _blocks(
         tables = Tables(*map(jnp.asarray, _tables(order)))
     # a power of two, so that few programs are compiled for all numbers of rows
     width = min(block_rows, max(SMALLEST, 1 << max(rows - 1, 0).bit_length()))
-    for number, start in enumerate(range(0, rows, block_rows)):
-        with jax.enable_x64(True):  # not across the yield
-            drawn = _draw(tables, random.fold(key, number, jax), sharding.padded(width, mesh), mesh)
-        yield list(np.asarray(drawn)[:, : rows - start])
+    ahead = None
+    for number, start in enumerate(itertools.count(0, block_rows)):
+        drawn = None
+        if start < rows:
+            with jax.enable_x64(True):  # not across the yield
+                drawn = _draw(tables, random.fold(key, number, jax), sharding.padded(width, mesh), mesh)
+        if ahead is not None:
+            yield list(np.asarray(ahead)[:, : rows - (start - block_rows)])
+        if drawn is None:
+            return
+        ahead = drawn
 
 
 def _tables(order: Sequence[Conditional]) -> tuple[np.ndarray, ...]:
