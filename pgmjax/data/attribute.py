@@ -480,8 +480,8 @@ def code_of(attribute: Attribute, value: Any, said: str = "") -> int:
     """
     value = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
     if isinstance(value, Code):
-        return named_code(attribute, value)
-    if isinstance(value, str):
+        code = int(value) if 0 <= value < attribute.size else OUTSIDE
+    elif isinstance(value, str):
         code = _code_of_text(attribute, value)
     elif attribute.numbers or isinstance(value, bool) or (attribute.labels and not isinstance(value, int)):
         code = _raw_code(attribute, value)
@@ -516,6 +516,8 @@ def _code_of_text(attribute: Attribute, value: str) -> int:
 
 def _no_value(attribute: Attribute, value: Any) -> str:
     """Return what to say of a value that an attribute does not have; the domain is public."""
+    if isinstance(value, Code):
+        return f"Code({value:d}) is not a code of {attribute.name!r}: its codes are 0..{attribute.size - 1}."
     names = attribute.code_names()
     some = ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
     if attribute.labels and not attribute.numbers and not isinstance(value, str):

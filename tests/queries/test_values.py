@@ -108,3 +108,17 @@ def test_what_is_made_by_codes_stays_so_where_numbers_are_values(spec):
     ]
     for ours, theirs in zip(*made, strict=True):
         np.testing.assert_array_equal(ours.over(numbered).matrix(numbered), theirs.matrix(plain))
+
+
+@pytest.mark.parametrize("code", [5, 99, -1])
+def test_a_code_that_the_attribute_lacks_is_refused(code):
+    domain = pj.Domain({"x": {"min": 1, "max": 5}, "y": 2})
+    model = pj.GraphicalModel.from_potentials(domain, {("x", "y"): np.zeros((5, 2))})
+    for ask in (
+        lambda: q.Product({"x": q.point(q.Code(code))}).over(domain).check(domain),
+        lambda: model.condition({"x": q.Code(code)}),
+        lambda: model.log_partition({"x": q.Code(code)}),
+    ):
+        with pytest.raises(ValueError, match="'x'") as refused:
+            ask()
+        assert str(code) in str(refused.value)
