@@ -269,7 +269,7 @@ class Estimator(Named):
                 given = self, domain, tuple(noisy), float(total), known, bar
                 problem = FitProblem(*given, mesh=mesh, callback=callback)
                 if stands_in:
-                    approximate.require_time(self.approximate, self, domain, noisy, known, problem.plan())
+                    approximate.require_time(problem)
                 found = fit(problem, warm_start)
                 _warn_of_contradictions(problem, found)
                 return _of_inputs(found, noisy, known, warm_start)
@@ -278,7 +278,7 @@ class Estimator(Named):
                 alone = "leave the mesh out" if mesh is not None else "leave the callback out"
                 how = alone if self.approximate else "Estimator(approximate=True)"
                 raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
-        found = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
+        found = approximate.fit(problem)
         return _of_inputs(found, noisy, known, warm_start)
 
     def fit_batch(
