@@ -335,7 +335,7 @@ class Estimator(Named):
         for total in counts:
             total_of(known.fixed, total)
         with Progress("fit_batch", self.max_steps * len(rows), self.progress) as bar:
-            plans: dict[str | None, oracles.Plan] = {}
+            plans: dict[str, oracles.Plan] = {}
             problems = [
                 FitProblem(self, domain, row, total, known, bar, batch=True, plans=plans)
                 for row, total in zip(rows, counts, strict=True)
