@@ -36,7 +36,7 @@ from pgmjax.model.graphical import GraphicalModel
 
 MAX_ENTROPY = "maximum entropy"
 """Method of a fit whose loss is that of `history.MaxEntropy` (nats)."""
-CONTRADICTED, SURE = 10, 3.0  # times the expected loss, of at least so much: chance never comes near that
+CONTRADICTION, LEAST_EXPECTED = 10, 3.0  # times the expected loss, of at least so much: never by chance
 FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
 
 
@@ -177,7 +177,7 @@ class Estimator(Named):
             )
         calls = min(self.max_steps, FIT_STEPS) if self.tol is None else self.max_steps
         if newton.takes_over(self.solver, sum(map(domain.size, measured))):
-            calls = min(calls, newton.AFTER)
+            calls = min(calls, newton.STEPS_BEFORE)
         planned = functools.partial(
             oracles.plan,
             structure,
@@ -395,7 +395,7 @@ def _warn_of_contradictions(problem: FitProblem, found: Fit) -> None:
     if level == 0 or problem.known.weight is not None:
         return
     least = found.loss - found.gap
-    if least > CONTRADICTED * max(level, SURE):
+    if least > CONTRADICTION * max(level, LEAST_EXPECTED):
         facts = " or with the constraints" if problem.known.zeros or problem.known.fixed else ""
         checks.warn(
             f"the answers do not go together{facts}: the best fit has a loss of {least:,.4g} or more, and "

@@ -352,7 +352,8 @@ def _stage(
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
     solver = solvers.build(problem.estimator.solver)
     run = functools.partial(solve_steps, objective, solver, slack=slack, watch=watch, block=block)
-    few = dataclasses.replace(stop, max_steps=min(stop.max_steps, done + newton.AFTER)) if small else stop
+    most = min(stop.max_steps, done + newton.STEPS_BEFORE) if small else stop.max_steps
+    few = dataclasses.replace(stop, max_steps=most)
     solution = yield from run(start, stop=few, done=done, lower_bound=lower_bound)
     if not small or solution.status not in (Status.MAX_STEPS, Status.STALLED) or stop.ran_out(solution.steps):
         return solution
@@ -437,7 +438,7 @@ def _is_for_newton(problem: FitProblem, objective: Objective) -> bool:
 def _is_small(objective: Objective) -> bool:
     """Return whether Newton's method has time for a model."""
     cells = sum(math.prod(shape) for shape in objective.shapes)
-    return cells <= newton.CELLS and newton.is_fast(objective)
+    return cells <= newton.MOST_CELLS and newton.is_fast(objective)
 
 
 # Fixed marginals: the method of multipliers, with every round's result projected onto them.
