@@ -40,7 +40,7 @@ class L1(LinearLoss):
     def __post_init__(self) -> None:
         object.__setattr__(self, "smoothing", checks.number("smoothing", self.smoothing, above=0))
 
-    def of_residuals(self, *linear: Any) -> BoundL1:
+    def _of_residuals(self, *linear: Any) -> BoundL1:
         """Return the loss of some residuals."""
         bound = BoundL1(*linear)
         return dataclasses.replace(bound, delta=np.asarray(self.smoothing, bound.values.dtype))
@@ -73,9 +73,9 @@ def huber(residuals: tuple[jax.Array, ...], delta: Any) -> jax.Array:
 def _huber_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
     (residuals, delta), (changes, change_of_delta) = primals, tangents
     slopes = [jnp.clip(each / delta, -1, 1) for each in residuals]
-    of_residuals = [jnp.sum(slope * change) for slope, change in zip(slopes, changes, strict=True)]
+    _of_residuals = [jnp.sum(slope * change) for slope, change in zip(slopes, changes, strict=True)]
     of_delta = [jnp.sum(-0.5 * slope**2) * change_of_delta for slope in slopes]
-    return huber(residuals, delta), functools.reduce(operator.add, of_residuals + of_delta)
+    return huber(residuals, delta), functools.reduce(operator.add, _of_residuals + of_delta)
 
 
 @functools.partial(
