@@ -73,9 +73,9 @@ def huber(residuals: tuple[jax.Array, ...], delta: Any) -> jax.Array:
 def _huber_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
     (residuals, delta), (changes, change_of_delta) = primals, tangents
     slopes = [jnp.clip(each / delta, -1, 1) for each in residuals]
-    _of_residuals = [jnp.sum(slope * change) for slope, change in zip(slopes, changes, strict=True)]
+    of_residuals = [jnp.sum(slope * change) for slope, change in zip(slopes, changes, strict=True)]
     of_delta = [jnp.sum(-0.5 * slope**2) * change_of_delta for slope in slopes]
-    return huber(residuals, delta), functools.reduce(operator.add, _of_residuals + of_delta)
+    return huber(residuals, delta), functools.reduce(operator.add, of_residuals + of_delta)
 
 
 @functools.partial(
