@@ -219,6 +219,7 @@ def fit_all(
     first = problems[0]
     check_rows(first.estimator.loss, [problem.measurements for problem in problems])
     slots, threads = slots_and_threads(first.plan(), len(problems), mesh)
+    first.fits_in_float64()  # planned before the threads, which share the plans
     binding = threading.Lock()
 
     def steps(number: int) -> FitSteps[Fit]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,13 +124,8 @@ class AllowedSet:
             ValueError: an unknown attribute or value.
         """
         clique = as_clique(domain, self.clique)
-        columns = zip(*self.combinations, strict=True)
-        codes = [
-            [code_of(domain.attribute(name), value, "the allowed set") for value in column]
-            for name, column in zip(clique, columns, strict=True)
-        ]
         mask = np.zeros(domain.shape_of(clique), bool)
-        mask[tuple(codes)] = True
+        mask[_index(domain, clique, self.combinations, "the allowed set")] = True
         return StructuralZeros(clique, mask)
 
 
@@ -202,19 +197,15 @@ class FunctionalDependency:
             if array.min() < 0 or array.max() >= domain[self.determined]:
                 raise ValueError(f"{said} must hold codes in 0..{domain[self.determined] - 1}.")
             return array
-        columns = zip(*(key for key, _ in self.mapping), strict=True)
-        from_to = f"a key of the mapping to {self.determined!r}"
-        index = tuple(
-            [code_of(domain.attribute(name), value, from_to) for value in column]
-            for name, column in zip(clique[:-1], columns, strict=True)
-        )
+        keys, values = zip(*self.mapping, strict=True)
+        index = _index(domain, clique[:-1], keys, f"a key of the mapping to {self.determined!r}")
         if len(set(zip(*index, strict=True))) < len(self.mapping):
             raise ValueError(
                 f"{said} on {self.determining} names a combination twice, as labels and as codes: keep one."
             )
         table = np.full(shape, -1)
         determined = domain.attribute(self.determined)
-        table[index] = [code_of(determined, value, said) for _, value in self.mapping]
+        table[index] = [code_of(determined, value, said) for value in values]
         left_out = int((table < 0).sum())
         if left_out:
             raise ValueError(
@@ -296,6 +287,16 @@ class FixedMarginal:
         """
         _check_shape(domain, self.clique, self.counts, "fixed marginal", "count")
         return None if self.counts.all() else StructuralZeros(self.clique, self.counts > 0)
+
+
+def _index(
+    domain: Domain, clique: Clique, combinations: Sequence[tuple[Any, ...]], said: str
+) -> tuple[list[int], ...]:
+    """Return the codes of combinations of values, attribute by attribute."""
+    columns = zip(clique, zip(*combinations, strict=True), strict=True)
+    return tuple(
+        [code_of(domain.attribute(name), value, said) for value in column] for name, column in columns
+    )
 
 
 def _check_shape(domain: Domain, clique: Clique, table: np.ndarray, what: str, cell: str) -> None:

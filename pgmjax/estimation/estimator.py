@@ -36,7 +36,7 @@ from pgmjax.model.graphical import GraphicalModel
 
 MAX_ENTROPY = "maximum entropy"
 """Method of a fit whose loss is that of `history.MaxEntropy` (nats)."""
-CONTRADICTED, SURE = 10, 3.0  # times the expected loss, of at least so much: chance never comes near that
+CONTRADICTION, LEAST_EXPECTED = 10, 3.0  # times the expected loss, of at least so much: never by chance
 FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
 
 
@@ -177,7 +177,7 @@ class Estimator(Named):
             )
         calls = min(self.max_steps, FIT_STEPS) if self.tol is None else self.max_steps
         if newton.takes_over(self.solver, sum(map(domain.size, measured))):
-            calls = min(calls, newton.AFTER)
+            calls = min(calls, newton.STEPS_BEFORE)
         planned = functools.partial(
             oracles.plan,
             structure,
@@ -269,7 +269,7 @@ class Estimator(Named):
                 given = self, domain, tuple(noisy), float(total), known, bar
                 problem = FitProblem(*given, mesh=mesh, callback=callback)
                 if stands_in:
-                    approximate.require_time(self.approximate, self, domain, noisy, known, problem.plan())
+                    approximate.require_time(problem)
                 found = fit(problem, warm_start)
                 _warn_of_contradictions(problem, found)
                 return _of_inputs(found, noisy, known, warm_start)
@@ -278,7 +278,7 @@ class Estimator(Named):
                 alone = "leave the mesh out" if mesh is not None else "leave the callback out"
                 how = alone if self.approximate else "Estimator(approximate=True)"
                 raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
-        found = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
+        found = approximate.fit(problem)
         return _of_inputs(found, noisy, known, warm_start)
 
     def fit_batch(
@@ -335,7 +335,7 @@ class Estimator(Named):
         for total in counts:
             total_of(known.fixed, total)
         with Progress("fit_batch", self.max_steps * len(rows), self.progress) as bar:
-            plans: dict[str | None, oracles.Plan] = {}
+            plans: dict[str, oracles.Plan] = {}
             problems = [
                 FitProblem(self, domain, row, total, known, bar, batch=True, plans=plans)
                 for row, total in zip(rows, counts, strict=True)
@@ -395,7 +395,7 @@ def _warn_of_contradictions(problem: FitProblem, found: Fit) -> None:
     if level == 0 or problem.known.weight is not None:
         return
     least = found.loss - found.gap
-    if least > CONTRADICTED * max(level, SURE):
+    if least > CONTRADICTION * max(level, LEAST_EXPECTED):
         facts = " or with the constraints" if problem.known.zeros or problem.known.fixed else ""
         checks.warn(
             f"the answers do not go together{facts}: the best fit has a loss of {least:,.4g} or more, and "

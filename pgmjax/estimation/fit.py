@@ -34,6 +34,7 @@ from pgmjax.estimation.solvers.loop import (
     Solution,
     Watch,
     run_single,
+    solve_in_stages,
     solve_steps,
 )
 from pgmjax.estimation.solvers.objective import Evaluation, Objective
@@ -317,15 +318,26 @@ def _minimise_from(
 def _minimise_in_stages(
     state: FitState, objective: Objective, start: np.ndarray
 ) -> FitSteps[tuple[Solution, Objective]]:
-    """Run the solver; a smoothed loss is minimised in warm-started stages of decreasing smoothing.
-
-    Smoothed losses lie below the loss, so every stage's lower bound holds for the loss itself.
-    """
-    problem, stop, done = state.problem, state.stop, state.steps
-    solver = solvers.build(problem.estimator.solver)
+    """Minimise in stages of decreasing smoothing, from some potentials."""
+    stop = state.stop
     if state.pull is None and objective.loss.smoothing is None and _is_small(objective):
         # near the optimum, where a closed form begins, slow falls deceive, and a certificate is cheap
         stop = dataclasses.replace(stop, believable=-math.inf)
+    stage = functools.partial(_stage, state, stop, _is_for_newton(state.problem, objective))
+    return (yield from solve_in_stages(objective, start, stage, stop, state.steps))
+
+
+def _stage(
+    state: FitState,
+    stop: StoppingRule,
+    small: bool,
+    objective: Objective,
+    start: np.ndarray,
+    done: int,
+    lower_bound: float,
+) -> FitSteps[Solution]:
+    """Run the solver, and on a small model Newton's method where the solver has not converged."""
+    problem, slack = state.problem, float(objective.loss.slack())
 
     def watch(steps: int, loss: float, gap: float, point: Callable[[], Evaluation]) -> None:
         before = problem.trace[-1][0] if problem.trace else state.steps
@@ -338,31 +350,19 @@ def _minimise_in_stages(
             problem.halts.extend([True] * (answer is True))
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
-    lower_bound = objective.least()
-    small = _is_for_newton(problem, objective)
-    while True:
-        slack = float(objective.loss.slack())
-        few = dataclasses.replace(stop, max_steps=min(stop.max_steps, done + newton.AFTER)) if small else stop
-        run = functools.partial(solve_steps, objective, slack=slack, watch=watch)
-        solution = yield from run(solver, start, stop=few, done=done, lower_bound=lower_bound, block=block)
-        done, lower_bound = solution.steps, solution.lower_bound
-        ended = solution.status not in (Status.MAX_STEPS, Status.STALLED) or stop.ran_out(done)
-        if small and not ended:
-            solution = _by_newton(objective, solution, stop, slack, watch)
-            if solution.status is Status.STALLED and slack > 0 and not stop.ran_out(solution.steps):
-                # kinks may hold up Newton's method, where first order methods go on
-                start = np.asarray(solution.point.potentials, start.dtype)
-                done, lower_bound = solution.steps, solution.lower_bound
-                solution = yield from run(
-                    solver, start, stop=stop, done=done, lower_bound=lower_bound, block=block
-                )
-        done, lower_bound = solution.steps, solution.lower_bound
-        loss = float(solution.point.loss)
-        status = stop.stage_status(loss, lower_bound, done, solution.status, slack)
-        if status is not None:
-            return dataclasses.replace(solution, status=status), objective
+    solver = solvers.build(problem.estimator.solver)
+    run = functools.partial(solve_steps, objective, solver, slack=slack, watch=watch, block=block)
+    most = min(stop.max_steps, done + newton.STEPS_BEFORE) if small else stop.max_steps
+    few = dataclasses.replace(stop, max_steps=most)
+    solution = yield from run(start, stop=few, done=done, lower_bound=lower_bound)
+    if not small or solution.status not in (Status.MAX_STEPS, Status.STALLED) or stop.ran_out(solution.steps):
+        return solution
+    solution = _by_newton(objective, solution, stop, slack, watch)
+    if solution.status is Status.STALLED and slack > 0 and not stop.ran_out(solution.steps):
+        # kinks may hold up Newton's method, where first order methods go on
         start = np.asarray(solution.point.potentials, start.dtype)
-        objective = objective.with_smoothing(float(objective.loss.smoothing) / 4)
+        solution = yield from run(start, stop=stop, done=solution.steps, lower_bound=solution.lower_bound)
+    return solution
 
 
 def _in_float64(
@@ -438,7 +438,7 @@ def _is_for_newton(problem: FitProblem, objective: Objective) -> bool:
 def _is_small(objective: Objective) -> bool:
     """Return whether Newton's method has time for a model."""
     cells = sum(math.prod(shape) for shape in objective.shapes)
-    return cells <= newton.CELLS and newton.is_fast(objective)
+    return cells <= newton.MOST_CELLS and newton.is_fast(objective)
 
 
 # Fixed marginals: the method of multipliers, with every round's result projected onto them.

@@ -107,7 +107,7 @@ class FitProblem:
     mesh: Any = None
     callback: Callable[[FitProgress], object] | None = None
     batch: bool = False
-    plans: dict[str | None, oracles.Plan] = dataclasses.field(default_factory=dict)
+    plans: dict[str, oracles.Plan] = dataclasses.field(default_factory=dict)
     trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list)
     halts: list[bool] = dataclasses.field(default_factory=list)
     bounds: dict[str, BoundLoss] = dataclasses.field(default_factory=dict)
@@ -145,6 +145,7 @@ class FitProblem:
 
     def plan(self, dtype: str | None = None) -> oracles.Plan:
         """Plan the fit, for the estimator's dtype or another one."""
+        dtype = dtype or self.estimator.dtype
         if dtype not in self.plans:
             settings = {"prior": self.known.prior, "dtype": dtype, "mesh": self.mesh, "batch": self.batch}
             self.plans[dtype] = self.estimator.plan(self.domain, self.cliques, self.known.zeros, **settings)

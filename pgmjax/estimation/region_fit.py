@@ -47,7 +47,7 @@ from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import require_feasible
-from pgmjax.estimation.solvers.loop import Solution, solve
+from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_in_stages, solve_steps
 from pgmjax.estimation.solvers.objective import Evaluation, Gauge, Objective, Vector, rounding
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.inference.ops.tables import host_join, split
@@ -533,27 +533,22 @@ def _minimise(
     """Run the solver; a loss with kinks in stages of decreasing smoothing, as in an exact fit."""
     if problem.loss.smoothing is not None:
         problem = problem.with_smoothing(FIRST_SMOOTHING)
-    lower_bound = problem.least()
-    start = np.zeros(len(problem.gauge.table)) if start is None else start
-    while True:
-        slack = float(problem.loss.slack())
-        solution = solve(
+
+    def stage(problem: Objective, start: np.ndarray, done: int, lower_bound: float) -> FitSteps[Solution]:
+        return solve_steps(
             problem,
             solvers.Accelerated(),
             start,
             stop=stop,
-            slack=slack,
+            slack=float(problem.loss.slack()),
             done=done,
             lower_bound=lower_bound,
             watch=lambda steps, loss, gap, _: bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}"),
         )
-        done, lower_bound = solution.steps, solution.lower_bound
-        loss = float(solution.point.loss)
-        status = stop.stage_status(loss, lower_bound, done, solution.status, slack)
-        if status is not None:
-            return dataclasses.replace(solution, status=status), problem
-        start = np.asarray(solution.point.potentials)
-        problem = problem.with_smoothing(float(problem.loss.smoothing) / 4)
+
+    start = np.zeros(len(problem.gauge.table)) if start is None else start
+    found: Any = run_single(solve_in_stages(problem, start, stage, stop, done))
+    return found
 
 
 def _curvature(

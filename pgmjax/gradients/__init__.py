@@ -5,8 +5,8 @@ weights, prior and total, differentiated by unrolling a solver or implicitly at 
 """
 
 from pgmjax._internal import migration
-from pgmjax.gradients.fit import DifferentiableFit
-from pgmjax.gradients.problem import FitParameters
+from pgmjax.gradients.answer_coordinates import FitParameters
+from pgmjax.gradients.differentiable_fit import DifferentiableFit
 
 __all__ = ["DifferentiableFit", "FitParameters"]
 

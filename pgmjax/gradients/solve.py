@@ -1,7 +1,7 @@
 """Solvers of a differentiable fit: `optimum` by Newton's method, `descend` by a fixed number of steps.
 
 Implicit. A proximal step minimises the loss, linearised only in the model, plus h * KL(p || current model):
-for large h it is a step of mirror descent, for h = 0 a Newton step. In the coordinates of `problem` it solves
+for large h it is a step of mirror descent, for h = 0 a Newton step. In `answer_coordinates` it solves
 
     S (N^2 S + prior_weight + h) d = -S g
 
@@ -37,7 +37,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.gradients.problem import DifferentiableProblem, FitParameters, curved, once, symmetric
+from pgmjax.gradients.answer_coordinates import DifferentiableProblem, FitParameters, curved, once, symmetric
 from pgmjax.inference.ops.tables import join
 from pgmjax.uncertainty.laplace import conjugate_gradients
 

@@ -57,10 +57,11 @@ def redrawn(
     else:
         answers = [[np.ravel(model.answer(m.query)) for m in measurements]] * draws
     noise = [_noise(m, draws, generator) for m in measurements]
+    stddevs = [m.stddev.reshape(-1) if m.stddev.ndim else m.stddev for m in measurements]
     return [
         [
-            LinearMeasurement(m.clique, answer + drawn[k], _flat(m.stddev), m.query, m.noise, m.distribution)
-            for m, answer, drawn in zip(measurements, answers[k], noise, strict=True)
+            LinearMeasurement(m.clique, answer + drawn[k], stddev, m.query, m.noise, m.distribution)
+            for m, stddev, answer, drawn in zip(measurements, stddevs, answers[k], noise, strict=True)
         ]
         for k in range(draws)
     ]
@@ -210,7 +211,3 @@ def _noise(measurement: LinearMeasurement, draws: int, generator: np.random.Gene
         return measurement.distribution.simulate(generator, shape)
     standard = CONTINUOUS.get(measurement.noise, Gaussian).of_stddev(1.0)
     return standard.simulate(generator, shape) * measurement.row_stddevs()
-
-
-def _flat(stddev: np.ndarray) -> np.ndarray:
-    return stddev.reshape(-1) if stddev.ndim else stddev

@@ -34,6 +34,7 @@ from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.model.clique_vector import summed
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 from pgmjax.uncertainty.queries import row_tables
@@ -93,19 +94,15 @@ def curvature(
     total_known: bool,
 ) -> tuple[Curvature, list[tuple[Clique, tuple[int, ...]]]]:
     """Return the loss about a model, and the cliques with their tables' shapes; under float64."""
-    domain, own = model.domain, model.potentials
+    domain, own = model.domain, summed(zip(model.potentials.cliques, model.potentials.tables, strict=True))
     others = maximal([*(m.clique for m in measurements), *(q.clique for q in queries)])
     outside = [clique for clique in others if first_holding(own.cliques, clique) is None]
     cliques = unique_cliques([*own.cliques, *outside])
     structure, names = Structure.named(domain.sizes, cliques)
     plan = oracles.plan(structure, names, itemsize=8, finite=False, compiled=True)
     shapes = tuple(domain.shape_of(clique) for clique in cliques)
-    tables = [np.zeros(shape) for shape in shapes]
-    free = [np.zeros(shape) for shape in shapes]
-    for clique, table in zip(own.cliques, own.tables, strict=True):
-        at = next(k for k, c in enumerate(cliques) if set(c) == set(clique))
-        tables[at] = tables[at] + np.transpose(table, [clique.index(name) for name in cliques[at]])
-        free[at] = np.ones(shapes[at])
+    tables = [*own.tables, *map(np.zeros, shapes[len(own) :])]  # the model's own cliques come first
+    free = [np.full(shape, float(place < len(own))) for place, shape in enumerate(shapes)]
     length = plan.oracle.length
     point = jnp.asarray(host_join(tables, np.float64, length))
     marginals = _marginals(plan.oracle, point)

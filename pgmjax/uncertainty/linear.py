@@ -104,7 +104,8 @@ class BestLinear:
         Raises:
             TooMuchWorkError: a query needs more work than is allowed; nothing was computed for it.
         """
-        found = [self._answer(query) for query in queries]
+        closed = None if self._residuals is None else functools.partial(_closed, self._residuals)
+        found = list(map(closed or self._system.answers, queries))
         return BestAnswers(
             np.concatenate([each.values for each in found]),
             np.concatenate([each.variances for each in found]),
@@ -123,20 +124,11 @@ class BestLinear:
         if self._residuals is None:
             parts = [self._system.of_noise(query, noise) for query in queries]
             return np.concatenate(parts, axis=1)
-        drawn = []
+        drawn, ends = [], np.cumsum([each.values.size for each in self.measurements])
         for row in noise:
-            found = ResidualAnswers(self.domain, self._tables(np.split(row, self._ends[:-1])))
+            found = ResidualAnswers(self.domain, self._tables(np.split(row, ends[:-1])))
             drawn.append(np.concatenate([_closed(found, query).values for query in queries]))
         return np.array(drawn)
-
-    def _answer(self, query: Query) -> BestAnswers:
-        if self._residuals is not None:
-            return _closed(self._residuals, query)
-        return self._system.answers(query)
-
-    @functools.cached_property
-    def _ends(self) -> np.ndarray:
-        return np.cumsum([each.values.size for each in self.measurements])
 
     @functools.cached_property
     def _residuals(self) -> ResidualAnswers | None:
@@ -275,7 +267,11 @@ class _System:
         unseen = np.hypot(np.linalg.norm(targets[:, ~self.seen], axis=1), outside)
         able = unseen <= LEFT_OVER * lengths
         scaled = targets[able] * self.scale
-        found = self._dense(scaled) if self._is_small else self._iterated(scaled)
+        if self._is_small:
+            first, second = self._factors
+            found = (scaled @ first) @ second
+        else:
+            found = self._iterated(scaled)
         rest = np.array([np.linalg.norm(self.combine(a) - t) for a, t in zip(found, scaled, strict=True)])
         combinations = np.full((len(targets), self.operator.shape[1]), np.nan)
         found[rest > LEFT_OVER * np.linalg.norm(scaled, axis=1)] = np.nan
@@ -312,11 +308,6 @@ class _System:
         )
         own = sizes > _SINGULAR * sizes.max(initial=0.0)
         return right[own].T / sizes[own], left[:, own].T
-
-    def _dense(self, targets: np.ndarray) -> np.ndarray:
-        """Solve by the singular values of the matrix, written out."""
-        first, second = self._factors
-        return np.asarray((targets @ first) @ second)
 
     def _iterated(self, targets: np.ndarray) -> np.ndarray:
         """Solve by products alone, one function after another."""

@@ -347,11 +347,13 @@ FAULTS = (
     ),
     Fault(
         "the slopes of a fit leave out the prior",
-        "pgmjax.gradients.problem",
+        "pgmjax.gradients.answer_coordinates",
         "DifferentiableProblem.residuals",
         old="numbers.total * self.roots(numbers) * missed + numbers.prior_weight * point",
         new="numbers.total * self.roots(numbers) * missed",
-        tests=("tests/gradients/test_fit.py::test_implicit_gradients_are_those_of_finite_differences",),
+        tests=(
+            "tests/gradients/test_differentiable_fit.py::test_implicit_gradients_are_those_of_finite_differences",
+        ),
     ),
     Fault(
         "a Newton step counts the total once in the curvature",
@@ -359,7 +361,9 @@ FAULTS = (
         "Standing.bent",
         old="self.total ** 2",
         new="self.total",
-        tests=("tests/gradients/test_fit.py::test_implicit_gradients_are_those_of_finite_differences",),
+        tests=(
+            "tests/gradients/test_differentiable_fit.py::test_implicit_gradients_are_those_of_finite_differences",
+        ),
     ),
     Fault(
         "answers of a release stand beside the noise of other queries",

@@ -40,7 +40,7 @@ class L1(LinearLoss):
     def __post_init__(self) -> None:
         object.__setattr__(self, "smoothing", checks.number("smoothing", self.smoothing, above=0))
 
-    def of_residuals(self, *linear: Any) -> BoundL1:
+    def _of_residuals(self, *linear: Any) -> BoundL1:
         """Return the loss of some residuals."""
         bound = BoundL1(*linear)
         return dataclasses.replace(bound, delta=np.asarray(self.smoothing, bound.values.dtype))

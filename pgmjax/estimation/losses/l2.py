@@ -33,7 +33,7 @@ class L2(LinearLoss):
     name: ClassVar[str] = "l2"
     merges: ClassVar[bool] = True
 
-    def of_residuals(self, *linear: Any) -> BoundL2:
+    def _of_residuals(self, *linear: Any) -> BoundL2:
         """Return the loss of some residuals."""
         return BoundL2(*linear)
 

@@ -217,7 +217,7 @@ class LinearLoss(Loss):
     merges: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def of_residuals(self, *linear: Any) -> BoundLinear:
+    def _of_residuals(self, *linear: Any) -> BoundLinear:
         """Return the loss of some residuals, the fields of a `BoundLinear`."""
 
     def bind(
@@ -234,7 +234,7 @@ class LinearLoss(Loss):
         dtype: Any = "float32",
     ) -> list[BoundLinear]:
         """Return the loss of each row, all bound together (see `Loss.bind_rows`)."""
-        return [self.of_residuals(*each) for each in _residuals(domain, rows, totals, dtype, self.merges)]
+        return [self._of_residuals(*each) for each in _residuals(domain, rows, totals, dtype, self.merges)]
 
 
 @functools.lru_cache(maxsize=512)

@@ -115,11 +115,6 @@ FitSteps = Generator[StepRequest | CertificateRequest, Any, T]
 Watch = Callable[[int, float, float, Callable[[], Evaluation]], None]
 
 
-def solve(problem: Objective, solver: Solver, potentials: Any, **settings: Any) -> Solution:
-    """Run a solver on one problem; the settings are those of `solve_steps`."""
-    return run_single(solve_steps(problem, solver, potentials, **settings))
-
-
 def solve_steps(
     problem: Objective,
     solver: Solver,
@@ -173,6 +168,40 @@ def solve_steps(
         status = stop.status(loss, gap, done, result.stalled, slack, excess, alone=result.alone)
         if status is not None:
             return Solution(result.point(), status, done, lower_bound)
+
+
+def solve_in_stages(
+    problem: Objective,
+    start: np.ndarray,
+    stage: Callable[[Objective, np.ndarray, int, float], FitSteps[Solution]],
+    stop: StoppingRule,
+    done: int = 0,
+) -> FitSteps[tuple[Solution, Objective]]:
+    """Minimise in warm-started stages; each has a quarter of the smoothing of the last one.
+
+    Smoothed losses lie below the loss, so every stage's lower bound holds for the loss itself. A smooth loss
+    takes one stage.
+
+    Args:
+        problem: the problem, at its first smoothing.
+        start: starting point.
+        stage: minimises a problem, given a start, the steps done and a lower bound.
+        stop: stopping rule.
+        done: steps of the fit already done.
+
+    Returns:
+        The solution, and the problem that it is of.
+    """
+    lower_bound = problem.least()
+    while True:
+        solution = yield from stage(problem, start, done, lower_bound)
+        done, lower_bound = solution.steps, solution.lower_bound
+        loss, slack = float(solution.point.loss), float(problem.loss.slack())
+        status = stop.stage_status(loss, lower_bound, done, solution.status, slack)
+        if status is not None:
+            return dataclasses.replace(solution, status=status), problem
+        start = np.asarray(solution.point.potentials, start.dtype)
+        problem = problem.with_smoothing(float(problem.loss.smoothing) / 4)
 
 
 def run_single(fit: FitSteps[T]) -> T:

@@ -45,9 +45,9 @@ from pgmjax.inference.ops.tables import split
 from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.structure import Structure
 
-# It goes on for the default solver AFTER so many steps, for models of at most CELLS cells, and takes as many
-# steps as the forecast says that take SECONDS, at least FEWEST.
-AFTER, CELLS, SECONDS, FEWEST, MOST = 200, 400, 2.0, 10, 300
+# It goes on for the default solver after STEPS_BEFORE steps, for models of at most MOST_CELLS cells. It takes
+# as many steps as the forecast says that take SECONDS, at least FEWEST_STEPS.
+STEPS_BEFORE, MOST_CELLS, SECONDS, FEWEST_STEPS, MOST_STEPS = 200, 400, 2.0, 10, 300
 JOINT = 2_000_000  # cells of the joint table, times cliques, up to which covariances are read off it
 DEPENDENT = 1e-11  # of a cell's variance: what is left beside other cells is rounding
 SLIGHT = 1e-7  # of the loss: a smaller fall does not count
@@ -66,7 +66,7 @@ def takes_over(solver: Any, cells: int) -> bool:
         solver: the solver or its name.
         cells: number of cells of the measured cliques.
     """
-    return isinstance(solver, str) and solver == "auto" and cells <= CELLS
+    return isinstance(solver, str) and solver == "auto" and cells <= MOST_CELLS
 
 
 def minimise(
@@ -363,13 +363,13 @@ def _codes(structure: Structure) -> tuple[np.ndarray, ...]:
 
 
 def is_fast(problem: Objective) -> bool:
-    """Return whether `FEWEST` steps are forecast to take at most `SECONDS`."""
-    return _step_seconds(problem) * FEWEST <= SECONDS
+    """Return whether `FEWEST_STEPS` steps are forecast to take at most `SECONDS`."""
+    return _step_seconds(problem) * FEWEST_STEPS <= SECONDS
 
 
 def _most_steps(problem: Objective) -> int:
     """Return the number of steps that are forecast to take `SECONDS`."""
-    return min(max(int(SECONDS / _step_seconds(problem)), FEWEST), MOST)
+    return min(max(int(SECONDS / _step_seconds(problem)), FEWEST_STEPS), MOST_STEPS)
 
 
 def _step_seconds(problem: Objective) -> float:

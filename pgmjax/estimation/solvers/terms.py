@@ -68,7 +68,6 @@ class LinearTerm:
     jax.tree_util.register_dataclass,
     data_fields=["targets", "multipliers", "penalty"],
     meta_fields=["shapes"],
-    drop_fields=["cliques"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Equalities:
@@ -82,7 +81,6 @@ class Equalities:
         multipliers: lambda in one vector (loss per unit of probability); 0 for cells without a target.
         penalty: rho in one vector, one number for all cells with a target and 0 for others.
         shapes: shapes of all tables (static).
-        cliques: of these tables, those of the loss first; absent after a JAX transformation.
 
     References:
         Hestenes (1969) and Powell (1969), the method of multipliers; Nocedal and Wright (2006), 17.3.
@@ -93,7 +91,6 @@ class Equalities:
     multipliers: Any
     penalty: Any
     shapes: tuple[tuple[int, ...], ...]
-    cliques: tuple[Clique, ...] = ()
 
     @classmethod
     def of(
@@ -117,7 +114,7 @@ class Equalities:
             targets[at] = target.transpose([clique.index(name) for name in cliques[at]])
             rho[at] = np.full(shapes[at], penalty)
         found = host_join(targets, np.float64)
-        return cls(found, np.zeros_like(found), host_join(rho, np.float64), tuple(shapes), tuple(cliques))
+        return cls(found, np.zeros_like(found), host_join(rho, np.float64), tuple(shapes))
 
     @property
     def held(self) -> list[int]:

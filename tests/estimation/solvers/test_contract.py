@@ -132,13 +132,15 @@ def test_the_loss_falls(solver):
         problem = Objective.build(oracle, bound, np.asarray(bound.lipschitz()))
         seen = []
         start = np.zeros(oracle.length)
-        loop.solve(
-            problem,
-            solvers.build(solver),
-            start,
-            stop=StoppingRule(tol=-1, max_steps=400),
-            block=5,
-            watch=lambda steps, loss, gap, point: seen.append(loss),
+        loop.run_single(
+            loop.solve_steps(
+                problem,
+                solvers.build(solver),
+                start,
+                stop=StoppingRule(tol=-1, max_steps=400),
+                block=5,
+                watch=lambda steps, loss, gap, point: seen.append(loss),
+            )
         )
     assert all(b <= a + 1e-9 for a, b in itertools.pairwise(seen))
     assert seen[-1] < seen[0]

@@ -92,8 +92,10 @@ def watched_losses(solver, measured, total, steps):
     oracle = to_optimum().plan(DOMAIN, bound.cliques).oracle
     problem = Objective.build(oracle, bound, np.asarray(bound.lipschitz()))
     watched = Watched(solvers.build(solver), lambda vector: kept.append(np.array(vector)))
-    loop.solve(
-        problem, watched, np.zeros(oracle.length, np.float32), stop=StoppingRule(tol=-1, max_steps=steps)
+    loop.run_single(
+        loop.solve_steps(
+            problem, watched, np.zeros(oracle.length, np.float32), stop=StoppingRule(tol=-1, max_steps=steps)
+        )
     )
     jax.effects_barrier()
     assert all(np.isfinite(vector).all() for vector in kept)

@@ -16,7 +16,7 @@ from pgmjax._internal.jit import jit, precision
 from pgmjax.data.cliques import Clique, maximal
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import Relation
-from pgmjax.gradients.problem import Diagnostics, DifferentiableProblem, FitParameters
+from pgmjax.gradients.answer_coordinates import Diagnostics, DifferentiableProblem, FitParameters
 from pgmjax.gradients.solve import descend, optimum
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
