@@ -240,6 +240,7 @@ def _outermost(rows: Iterable[Extremes]) -> tuple[Extremes, ...]:
     """Drop rows whose entries lie within the range of another row, after normalising signs."""
     turned = {(low, high) if high >= -low else (-high, -low) for low, high in rows}
     kept: list[Extremes] = []
+    # by falling upper ends, so that a row lies within an earlier one unless it reaches further down
     for low, high in sorted(turned, key=lambda row: (-row[1], row[0])):
         if not kept or low < kept[-1][0]:
             kept.append((low, high))
