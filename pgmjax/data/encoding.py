@@ -233,7 +233,7 @@ class Coder:
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
         """Return the codes [values], or OUTSIDE, MISSING or UNREADABLE, of values read one by one."""
         read = [self._text(each) if isinstance(each, str) else self._read(each) for each in values]
-        # numbers wait until all are read: one search for all takes a tenth of the time of one each
+        # numbers wait until all are read, as one search for all of them is much faster than one for each
         raw = np.array([_PLACED if isinstance(each, float) else each for each in read], np.int64)
         raw[raw == OUTSIDE] = self._other
         raw[raw == _PLACED] = self._placed(np.array([each for each in read if isinstance(each, float)]))
