@@ -175,7 +175,7 @@ class FileSource(StoredSource):
         text, layout = self.text
         # DuckDB takes the line ends of a file to be those of its first line, where ends in quotes count too
         direct = text.plain and self.header and layout.above == 1 and layout.columns > 1
-        if text.has_one_line_end() and direct:
+        if (direct or text.packed) and text.has_one_line_end() and direct:  # a packed file must be whole too
             packed = "gzip" if text.packed else "none"
             yield _read_csv(_no_glob(text.path), layout, f"header=true, compression='{packed}'"), 0
             return
