@@ -239,6 +239,11 @@ class Attribute:
         return self.bins[:-1] if np.allclose(np.diff(self.bins), self.grid) else None
 
     @functools.cached_property
+    def _codes_of_numbers(self) -> dict[float, int]:
+        """The codes of numbers that were asked for, as queries name the same again and again."""
+        return {}
+
+    @functools.cached_property
     def coder(self) -> Coder:
         """The encoder behind `encode`, used by readers of tables batch by batch."""
         return self.coder_with(clip=self.clip)
@@ -346,13 +351,14 @@ class Attribute:
             TypeError: the codes are not integers.
             ValueError: a code is not in 0..size-1.
         """
-        index = self._codes(codes)
+        index, regular = self._codes(codes), self.size - self.missing
         if self.labels is None and self.bins is None and not self.missing:
             return index.astype(np.int64)
-        values: list[Any] = [*(self.labels or ()), *([self.other_name] if self.other else [])]
-        if self.labels is None:
-            regular = self.size - self.missing
-            values = self.code_names()[:regular] if self.bins else list(range(regular))
+        values: list[Any]
+        if self.bins is not None:
+            values = self.code_names()[:regular]
+        else:
+            values = [*(self.labels or range(regular)), *([self.other_name] if self.other else [])]
         mixed = self.missing or len({type(value) for value in values}) > 1
         table = np.array([*values, None], dtype=object)[: self.size]
         return table[index] if mixed else np.array(values)[index]
@@ -436,12 +442,11 @@ class Attribute:
             >>> Attribute.from_spec("age", {"bins": [0, 20, 65.5], "missing": True}).code_names()
             ['[0, 20)', '[20, 65.5]', 'missing']
         """
-        if self.labels is not None:
-            names = [*map(str, self.labels), *([self.other_name] if self.other else [])]
-        elif self.bins is not None:
+        if self.bins is not None:
             names = _names_of_cells(self, self.bins)
         else:
-            names = [str(code) for code in range(self.size - self.missing)]
+            values = self.labels or range(self.size - self.missing)
+            names = [*map(str, values), *([self.other_name] if self.other else [])]
         if self.missing:
             names.append("(missing)" if "missing" in names else "missing")
         return names
@@ -495,7 +500,10 @@ def code_of(attribute: Attribute, value: Any, said: str = "") -> int:
 
 def _raw_code(attribute: Attribute, value: Any) -> int:
     """Return the code of a value, `OUTSIDE` if it would count among the others, whose name is another."""
-    code = attribute.coder.raw_code(value)
+    known, is_number = attribute._codes_of_numbers, type(value) in (int, float)
+    code = known[value] if is_number and value in known else attribute.coder.raw_code(value)
+    if is_number:
+        known[value] = code
     return OUTSIDE if attribute.other and code == len(attribute.labels or ()) else code
 
 

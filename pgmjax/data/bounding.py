@@ -95,6 +95,7 @@ def left_out(parts: Iterable[UnitRecords], most: int, key: bytes) -> LeftOut:
         priorities = np.concatenate(
             [_priorities(part.names[int(unit)], size, key) for unit, size in zip(units, sizes, strict=True)]
         )
+        # within each unit by priority: whose place in that order is `most` or more is beyond the bound
         order = np.lexsort((priorities, np.repeat(units, sizes)))
         places = part.places[np.repeat(starts, sizes) + within]
         result.add(places[order[within >= most]])

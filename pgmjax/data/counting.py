@@ -67,6 +67,7 @@ def _grown(domain: Domain, member: np.ndarray, width: np.ndarray, clique: Clique
     union = [domain.attributes.index(name) for name in clique]
     lacking = width - member[:, union].sum(axis=1)
     while True:
+        # cliques that lack one attribute are covered once the union has it
         gain = member[lacking == 1].sum(axis=0)
         gain[union] = 0
         gain[sizes > limit // math.prod(domain.shape[k] for k in union)] = 0

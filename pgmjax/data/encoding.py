@@ -200,13 +200,11 @@ class Coder:
         if self._edges is not None and notation.grid is not None:  # counted in steps, as the values are
             self._edges = steps_of(self._edges, notation.grid)[0]
         self._other = self._regular - 1 if other else OUTSIDE
-        self._by_key: dict[str, int] = {}
-        self._by_text: dict[str, int] = {}
         raw_values = [(mark, MISSING) for mark in markers]
         raw_values += [(label, code) for code, label in enumerate(labels or ())]
         raw_values += [(spelling, code) for code, group in enumerate(spellings) for spelling in group]
-        for value, raw in raw_values:
-            self._by_text[text_of(value)] = raw
+        self._by_text = {text_of(value): raw for value, raw in raw_values}
+        self._by_key: dict[str, int] = {}
         # a value that is written as its canonical form comes before others of the same form
         for value, raw in sorted(raw_values, key=lambda each: text_of(each[0]) != key_of(each[0])):
             self._by_key.setdefault(key_of(value) or "", raw)
@@ -228,11 +226,14 @@ class Coder:
 
     def raw_code(self, value: Any) -> int:
         """Return the code of a value, or OUTSIDE, MISSING or UNREADABLE."""
-        return int(self.raw_codes([value])[0])
+        read = self._text(value) if isinstance(value, str) else self._read(value)
+        code = int(self._placed(np.array([read]))[0]) if isinstance(read, float) else read
+        return self._other if code == OUTSIDE else code
 
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
         """Return the codes [values], or OUTSIDE, MISSING or UNREADABLE, of values read one by one."""
         read = [self._text(each) if isinstance(each, str) else self._read(each) for each in values]
+        # numbers wait until all are read, as one search for all of them is much faster than one for each
         raw = np.array([_PLACED if isinstance(each, float) else each for each in read], np.int64)
         raw[raw == OUTSIDE] = self._other
         raw[raw == _PLACED] = self._placed(np.array([each for each in read if isinstance(each, float)]))
@@ -240,9 +241,8 @@ class Coder:
 
     def finish(self, raw: np.ndarray) -> Encoded:
         """Turn raw codes [rows] into codes, counting the rows without one."""
-        outside = int(np.count_nonzero(raw == OUTSIDE))
-        missing = int(np.count_nonzero(raw == MISSING))
-        unreadable = int(np.count_nonzero(raw == UNREADABLE))
+        kinds = (OUTSIDE, MISSING, UNREADABLE)
+        outside, missing, unreadable = (int(np.count_nonzero(raw == kind)) for kind in kinds)
         if self._has_missing and missing:
             raw, missing = np.where(raw == MISSING, self.size - 1, raw), 0
         invalid = None

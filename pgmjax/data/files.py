@@ -175,7 +175,7 @@ class FileSource(StoredSource):
         text, layout = self.text
         # DuckDB takes the line ends of a file to be those of its first line, where ends in quotes count too
         direct = text.plain and self.header and layout.above == 1 and layout.columns > 1
-        if text.has_one_line_end() and direct:
+        if (direct or text.packed) and text.has_one_line_end() and direct:  # a packed file must be whole too
             packed = "gzip" if text.packed else "none"
             yield _read_csv(_no_glob(text.path), layout, f"header=true, compression='{packed}'"), 0
             return
@@ -353,17 +353,15 @@ def column_names(
         ValueError: the kind of file names no columns, or no column has a name of its own.
     """
     file, kind = table_file(path, encoding)
-    if kind == ".parquet":
-        found = [*_types(file)]
-    elif kind != ".npy":
-        found = names_of(TextFile.of(file, kind, encoding), names, header)
-        if len(found) == 1 and " " in found[0]:
-            checks.warn(
-                f"{file.name} has one column, named {found[0]!r}: if spaces stand between columns, save it "
-                "with commas between them."
-            )
-    else:
+    if kind == ".npy":
         raise ValueError(f"{file.name} does not name its columns: give a domain for it.")
+    stored = kind == ".parquet"
+    found = [*_types(file)] if stored else names_of(TextFile.of(file, kind, encoding), names, header)
+    if not stored and len(found) == 1 and " " in found[0]:
+        checks.warn(
+            f"{file.name} has one column, named {found[0]!r}: if spaces stand between columns, save it with "
+            "commas between them."
+        )
     own = [name for name in found if name and (found.count(name) == 1 or name in names)]
     left = len(found) - len(own) - ("" in found)
     if not own:

@@ -41,7 +41,6 @@ def shortest_combinations(
     targets: np.ndarray,
     *,
     tolerance: float = _ESTIMABLE,
-    rank_tolerance: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the minimum-norm least-squares combinations of whitened rows for the targets.
 
@@ -52,8 +51,6 @@ def shortest_combinations(
         targets: [targets, coordinates].
         tolerance: a target is estimable if its combination misses no entry by more than this fraction of
             the target's largest entry.
-        rank_tolerance: singular values below this fraction of the largest are treated as zero. Default:
-            that of NumPy's `lstsq` for float64.
 
     Returns:
         Combinations [targets, rows], whether each target is estimable, bool [targets], and the rank of rows.
@@ -64,7 +61,7 @@ def shortest_combinations(
         >>> found[0].round(6).tolist(), estimable.tolist(), rank
         ([0.5, 0.5], [True, False], 1)
     """
-    solved, _, rank, _ = np.linalg.lstsq(rows.T, targets.T, rcond=rank_tolerance)
+    solved, _, rank, _ = np.linalg.lstsq(rows.T, targets.T, rcond=None)
     found = np.asarray(solved.T)
     missed = np.abs(found @ rows - targets).max(axis=1)
     return found, missed <= tolerance * np.abs(targets).max(axis=1), int(rank)

@@ -73,7 +73,7 @@ def max_distance(matrix: np.ndarray, power: int) -> Exact | None:
     matrix = np.unique(matrix, axis=1)
     rows, columns = matrix.shape
     if rows == 1:
-        return _one_row(matrix[0], power)
+        return whole((Fraction(matrix.max().item()) - Fraction(matrix.min().item())) ** power)
     if columns > MAX_PAIRWISE_COLUMNS:
         return None
     if _float_needed(matrix, power, matrix.size * columns):
@@ -133,10 +133,6 @@ def round_up(value: float, terms: int) -> float:
 def exact_sqrt_bound(value: Exact) -> float:
     """Return a float that is at least the square root of `value`."""
     return round_up(math.sqrt(float(value)), 4)
-
-
-def _one_row(row: np.ndarray, power: int) -> Exact:
-    return whole((Fraction(row.max().item()) - Fraction(row.min().item())) ** power)
 
 
 def largest_of(integers: np.ndarray) -> int:
@@ -244,6 +240,7 @@ def _outermost(rows: Iterable[Extremes]) -> tuple[Extremes, ...]:
     """Drop rows whose entries lie within the range of another row, after normalising signs."""
     turned = {(low, high) if high >= -low else (-high, -low) for low, high in rows}
     kept: list[Extremes] = []
+    # by falling upper ends, so that a row lies within an earlier one unless it reaches further down
     for low, high in sorted(turned, key=lambda row: (-row[1], row[0])):
         if not kept or low < kept[-1][0]:
             kept.append((low, high))

@@ -163,6 +163,7 @@ def _round_term(coefficient: int | float, product: Product, domain: Domain, bits
     whole = int(grids[-1].integers[0, 0])
     if isinstance(coefficient, int):
         size, whole = size * abs(coefficient), coefficient
+    # |(a + e)(b + f) - a b| is largest where a, b and both errors are, all of one sign
     error = math.prod(g.largest + g.error for g in grids) - math.prod(g.largest for g in grids)
     return _Rounded(Product(rounded), Fraction(size * error), grids, whole)
 

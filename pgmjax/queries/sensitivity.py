@@ -120,6 +120,7 @@ def _by_factors(factors: list[Bound], power: int) -> Exact | None:
     pairs = [_pairs(each.astype(np.float64), power) for each in matrices]
     if 4 * math.prod(int(each[0].max()) for each in pairs) >= _INT64:
         return None
+    # the last factor is not multiplied out: its pairs are compared with all the others one by one
     combined, last = pairs[0], pairs[-1]
     for each in pairs[1:-1]:
         if combined.shape[1] * each.shape[1] > _MAX_PAIRS:
@@ -127,6 +128,7 @@ def _by_factors(factors: list[Bound], power: int) -> Exact | None:
         combined = _undominated((combined[:, :, None] * each[:, None, :]).reshape(len(each), -1))
     if combined.shape[1] * last.shape[1] > 10 * _MAX_PAIRS:
         return None
+    # |x|^2 + |y|^2 - 2 <x, y>; or for L1, whose entries are -1, 0 and 1, |x| + |y| - <x, y> - <|x|, |y|>
     sign = np.array([1, 1, -2] if power == 2 else [1, 1, -1, -1])
     best = max(int(((sign * column) @ combined).max()) for column in last.T)
     return columns.unscale(best, 2 * sum(shift for _, shift in scaled))

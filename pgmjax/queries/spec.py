@@ -133,20 +133,16 @@ def as_query(clique: Any, query: Any = None) -> Query:
             )
         return Product({clique[0]: from_spec(query)})
     if isinstance(query, Mapping):
-        return _from_mapping(clique, query)
+        unknown = [name for name in query if name not in clique]
+        if unknown:
+            raise ValueError(f"queries are given for {unknown}, which are not in the clique {clique}.")
+        return Product({name: from_spec(query[name]) if name in query else Identity() for name in clique})
     if isinstance(query, np.ndarray | list | tuple):
         return Product({clique[0]: Matrix(query)}) if len(clique) == 1 else DenseMatrix(clique, query)
     raise TypeError(
         f"a query must be a block, a mapping of attribute names to blocks, a matrix or a queries.Query, got "
         f"{type(query).__name__}."
     )
-
-
-def _from_mapping(clique: tuple[str, ...], query: Mapping[Any, Any]) -> Product:
-    unknown = [name for name in query if name not in clique]
-    if unknown:
-        raise ValueError(f"queries are given for {unknown}, which are not in the clique {clique}.")
-    return Product({name: from_spec(query[name]) if name in query else Identity() for name in clique})
 
 
 def in_words(query: Query) -> str:

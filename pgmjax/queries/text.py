@@ -98,6 +98,25 @@ _ADVICE = {
     r"\d,\d{3}\b": "Write numbers without a separator of thousands.",
 }
 """What to do instead of what cannot be asked, by words of a text that was refused."""
+_OF_COUNTS = (
+    ": write conditions such as sex=Male,age<30. A share among some of the records is one count over "
+    "another; a mean or a median follows from the counts of --marginal, or in Python from release.estimate."
+)
+_NO_NAMES = (
+    (
+        "$",
+        "Each condition begins with a name, also behind a comma: write age>=18,age<35 for a range, and leave "
+        "out a comma that has nothing before it.",
+    ),
+    (r"\s*pr?\s*\(", f"A query counts records and knows no P, a probability{_OF_COUNTS}"),
+    (r"\s*(\w+)\s*\(", rf"A query counts records and knows no \1{_OF_COUNTS}"),
+    (
+        r"(total|all|count|n|\*)$",
+        r"'\1' is no condition: the number of all records is the model's total, which pgmjax query tells "
+        "beside every answer. Write, for example, EXAMPLE.",
+    ),
+)
+"""What to say of what stands in the place of a name, by its form; EXAMPLE is a condition of the domain."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -377,28 +396,12 @@ def _no_operator(name: str, rest: str) -> str:
 
 def _unknown(name: str, domain: Domain) -> str:
     known = ", ".join(domain.attributes[:30]) + (", ..." if len(domain) > 30 else "")
-    turned = ""
-    if not name:
-        return (
-            "Each condition begins with a name, also behind a comma: write age>=18,age<35 for a range, and "
-            "leave out a comma that has nothing before it."
-        )
-    if name[:1].isdigit():
-        turned = " A condition begins with a name: write age>=20,age<40 for a range, and decimals as 25.5."
-    if call := re.match(r"\s*(\w+)\s*\(", name):
-        what = "P, a probability" if call[1] in ("P", "p", "Pr") else call[1]
-        return (
-            f"A query counts records and knows no {what}: write conditions such as sex=Male,age<30. A share "
-            "among some of the records is one count over another; a mean or a median follows from the "
-            "counts of --marginal, or in Python from release.estimate."
-        )
-    if name.lower() in ("total", "all", "count", "n", "*"):
-        return (
-            f"{name!r} is no condition: the number of all records is the model's total, which pgmjax query "
-            "tells beside every answer. Write, for example, "
-            f"{domain.attributes[0]}={domain.attribute(domain.attributes[0]).code_names()[0]}."
-        )
-    meant = f"{checks.did_you_mean(name, domain)}{turned}"
+    for form, said in _NO_NAMES:
+        if found := re.match(form, name, re.IGNORECASE):
+            example = f"{domain.attributes[0]}={domain.attribute(domain.attributes[0]).code_names()[0]}"
+            return found.expand(said).replace("EXAMPLE", example)
+    turned = " A condition begins with a name: write age>=20,age<40 for a range, and decimals as 25.5."
+    meant = f"{checks.did_you_mean(name, domain)}{turned * name[:1].isdigit()}"
     return f"Unknown attribute {name!r}; the model has {known}.{meant}"
 
 

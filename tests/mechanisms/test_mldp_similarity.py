@@ -65,7 +65,7 @@ def test_similarities_are_learned(protect, measure):
 
 def test_predictions_are_refused_for_others():
     model = make(training_count=20).run(ratings())
-    with pytest.raises(ValueError, match="records from 0 to 29"):
+    with pytest.raises(ValueError, match=r"records of pairs must lie in 0\.\.29"):
         model.predict([(0, 30)])
 
 

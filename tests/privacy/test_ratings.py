@@ -103,7 +103,7 @@ def test_what_cannot_be_asked_spends_nothing(monkeypatch):
     table = private(dense(0), scale=None)
     for pairs, measure, words in (
         ([(0, 0)], "cosine", "different records"),
-        ([(0, 9)], "cosine", "records from 0 to 5"),
+        ([(0, 9)], "cosine", "records of pairs must lie in 0..5"),
         (PAIRS, "inner_product", "unbounded"),
         (PAIRS, "euclidean", "measure"),
     ):
