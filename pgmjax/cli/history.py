@@ -452,9 +452,7 @@ def _best_linear(history: History, asked: Sequence[Query], arguments: argparse.N
         "interval": np.array([each.interval(arguments.level) for each in found]),
         "determined": np.array([not each.biased for each in found]),
     }
-    claim = _claim(arguments)
-    if claim is not None:
-        columns |= _verdicts([each.test(claim, arguments.level) for each in found])
+    columns |= _verdicts(arguments, lambda claim: [each.test(claim, arguments.level) for each in found])
     return _Found(np.array([each.value for each in found]), columns, {"level": arguments.level}, notes)
 
 
@@ -466,18 +464,24 @@ def _posterior(history: History, asked: Sequence[Query], arguments: argparse.Nam
         "stddev": found.stddev,
         "interval": np.array([found.interval(arguments.level, i) for i in range(number)]),
     }
-    claim = _claim(arguments)
-    if claim is not None:
-        probabilities = [found.probability(claim, i)[0] for i in range(number)]
-        columns |= _verdicts([Verdict(claim, each, arguments.level) for each in probabilities])
+    columns |= _verdicts(
+        arguments,
+        lambda claim: [
+            Verdict(claim, found.probability(claim, i)[0], arguments.level) for i in range(number)
+        ],
+    )
     facts = {"level": arguments.level, "mixed": found.mixed, "rhat": float(found.rhat.max())}
     if not found.mixed:
         notes = (*notes, f"The chains do not agree yet (R-hat {found.rhat.max():.2f}): take these as rough.")
     return _Found(found.mean, columns, facts, notes)
 
 
-def _verdicts(verdicts: Sequence[Verdict]) -> dict[str, np.ndarray]:
-    """Return how probable a claim is for each answer, and whether it holds."""
+def _verdicts(arguments: argparse.Namespace, test: Callable[[Claim], list[Verdict]]) -> dict[str, np.ndarray]:
+    """Return how probable the claim is for each answer, and whether it holds; nothing without a claim."""
+    claim = _claim(arguments)
+    if claim is None:
+        return {}
+    verdicts = test(claim)
     probabilities = np.array([verdict.probability for verdict in verdicts])
     return {"probability": probabilities, "holds": np.array([each.holds for each in verdicts], object)}
 
