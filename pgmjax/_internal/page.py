@@ -70,7 +70,7 @@ def section(title: str, content: str, note: str = "") -> str:
 
 def notes(text: str) -> str:
     """Return text in small letters; nothing for none."""
-    return f'<p class="note">{escape(text)}</p>\n' if text else ""
+    return f'<p class="note">{escape(" ".join(text.split()))}</p>\n' if text else ""
 
 
 def paragraphs(texts: Iterable[str]) -> str:

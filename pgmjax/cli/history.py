@@ -27,7 +27,7 @@ from pgmjax.history.bayes.inference import Claim, Verdict
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import DESCRIPTION, History
 from pgmjax.history.kernel.pca import KernelPCA
-from pgmjax.history.kernel.ridge import AlphaChoice, CrossValidation, KernelRidge
+from pgmjax.history.kernel.ridge import CrossValidation, KernelRidge
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
@@ -305,12 +305,8 @@ def _check_agreement(history: History, total: float | None) -> None:
 
 
 def _kernel_pca(history: History, asked: Sequence[Query], arguments: argparse.Namespace) -> _Found:
-    if arguments.alpha is None:
-        pca, choice, name = _chosen(history, arguments)
-        alpha, error = choice.alpha, choice.error
-    else:
-        alpha, error, name = arguments.alpha, None, arguments.prior or "uniform"
-        pca = KernelPCA.of(history, _prior(name, history), arguments.total)
+    pca, prior, alpha, error, name = _regularisation(history, arguments)
+    pca = KernelPCA.of(history, prior, arguments.total) if pca is None else pca
     answers = pca.answer(asked, alpha)
     assert answers.stddevs is not None and answers.distances is not None and answers.estimable is not None
     values, stddevs = answers.values, answers.stddevs
@@ -332,22 +328,26 @@ def _kernel_pca(history: History, asked: Sequence[Query], arguments: argparse.Na
 
 
 def _ridge(history: History, asked: Sequence[Query], arguments: argparse.Namespace) -> _Found:
-    if arguments.alpha is None:
-        pca, choice, name = _chosen(history, arguments)
-        alpha, error, prior = choice.alpha, choice.error, pca.prior
-    else:
-        alpha, error, name = arguments.alpha, None, arguments.prior or "uniform"
-        prior = _prior(name, history)
+    _, prior, alpha, error, name = _regularisation(history, arguments)
     answers = KernelRidge.fit(history, alpha, prior, arguments.total).answer(asked)
     assert answers.stddevs is not None and answers.distances is not None
     columns = {"stddev": answers.stddevs, "bias": alpha * answers.distances}
     return _Found(answers.values, columns, *_of_choice(alpha, error, name))
 
 
-def _chosen(history: History, arguments: argparse.Namespace) -> tuple[KernelPCA, AlphaChoice, str]:
-    """Return the decomposition under the prior of least error in cross-validation, with the best alpha."""
+def _regularisation(
+    history: History, arguments: argparse.Namespace
+) -> tuple[KernelPCA | None, ProductPrior | None, float, float | None, str]:
+    """Return the prior and the alpha: those given, or those of least error in cross-validation.
+
+    Returns:
+        The decomposition under the prior, None where none was needed; the prior; alpha; its squared error,
+        None where it was given; and the prior's name.
+    """
     name = arguments.prior or "uniform"
     tried = {name: _prior(name, history)}
+    if arguments.alpha is not None:
+        return None, tried[name], arguments.alpha, None, name
     if len(history) < 2:
         raise ValueError(
             "--alpha is found by cross-validation, which needs two answers or more: give it, such as "
@@ -358,17 +358,16 @@ def _chosen(history: History, arguments: argparse.Namespace) -> tuple[KernelPCA,
     if learnt is not None:
         tried["one-way tables"], used = learnt
         unseen = ~used  # what the prior was made of is no test of it
-    best = None
+    folds = min(5, len(history)) if arguments.folds is None else arguments.folds
+    found = []
     for name, prior in tried.items():
         pca = KernelPCA.of(history, prior, arguments.total)
-        folds = min(5, len(history)) if arguments.folds is None else arguments.folds
         validation = CrossValidation.k_fold(pca, folds)
         choice = validation.choose()
         error = float(np.mean(validation.residuals(choice.alpha)[unseen] ** 2))
-        if best is None or error < best[0]:
-            best = error, (pca, choice, name)
-    assert best is not None
-    return best[1]
+        found.append((error, pca, choice, name))
+    _, pca, choice, name = min(found, key=lambda each: each[0])
+    return pca, pca.prior, choice.alpha, choice.error, name
 
 
 def _learnt(history: History) -> tuple[ProductPrior, np.ndarray] | None:
@@ -450,9 +449,7 @@ def _best_linear(history: History, asked: Sequence[Query], arguments: argparse.N
         "interval": np.array([each.interval(arguments.level) for each in found]),
         "determined": np.array([not each.biased for each in found]),
     }
-    claim = _claim(arguments)
-    if claim is not None:
-        columns |= _verdicts([each.test(claim, arguments.level) for each in found])
+    columns |= _verdicts(arguments, lambda claim: [each.test(claim, arguments.level) for each in found])
     return _Found(np.array([each.value for each in found]), columns, {"level": arguments.level}, notes)
 
 
@@ -464,18 +461,24 @@ def _posterior(history: History, asked: Sequence[Query], arguments: argparse.Nam
         "stddev": found.stddev,
         "interval": np.array([found.interval(arguments.level, i) for i in range(number)]),
     }
-    claim = _claim(arguments)
-    if claim is not None:
-        probabilities = [found.probability(claim, i)[0] for i in range(number)]
-        columns |= _verdicts([Verdict(claim, each, arguments.level) for each in probabilities])
+    columns |= _verdicts(
+        arguments,
+        lambda claim: [
+            Verdict(claim, found.probability(claim, i)[0], arguments.level) for i in range(number)
+        ],
+    )
     facts = {"level": arguments.level, "mixed": found.mixed, "rhat": float(found.rhat.max())}
     if not found.mixed:
         notes = (*notes, f"The chains do not agree yet (R-hat {found.rhat.max():.2f}): take these as rough.")
     return _Found(found.mean, columns, facts, notes)
 
 
-def _verdicts(verdicts: Sequence[Verdict]) -> dict[str, np.ndarray]:
-    """Return how probable a claim is for each answer, and whether it holds."""
+def _verdicts(arguments: argparse.Namespace, test: Callable[[Claim], list[Verdict]]) -> dict[str, np.ndarray]:
+    """Return how probable the claim is for each answer, and whether it holds; nothing without a claim."""
+    claim = _claim(arguments)
+    if claim is None:
+        return {}
+    verdicts = test(claim)
     probabilities = np.array([verdict.probability for verdict in verdicts])
     return {"probability": probabilities, "holds": np.array([each.holds for each in verdicts], object)}
 

@@ -249,7 +249,7 @@ def _with_error_bars(saved: release_folder.SavedRelease, arguments: argparse.Nam
             "stddev": checks.finite(stddev),
             "bias": checks.finite(bias),
         }
-        answers.append({**answer, "interval": _ends(ends[None]), "determined": bool(sure)})
+        answers.append({**answer, "interval": _ends(ends), "determined": bool(sure)})
         words = f"{label}: {value:,.1f}"
         words += f", standard error {stddev:,.1f}" * bool(np.isfinite(stddev))
         words += f" (of which bias {bias:,.1f})" * bool(bias > 0)
@@ -262,9 +262,9 @@ def _with_error_bars(saved: release_folder.SavedRelease, arguments: argparse.Nam
     return told, said, _codes_of(asked) if asked else _every_code(model.domain, clique)
 
 
-def _ends(intervals: np.ndarray) -> list[float] | None:
-    """Return the ends of the first of some intervals, None if it is not determined."""
-    return intervals[0].tolist() if np.isfinite(intervals[0]).all() else None
+def _ends(interval: np.ndarray) -> list[float] | None:
+    """Return the ends of an interval, None if it is not determined."""
+    return interval.tolist() if np.isfinite(interval).all() else None
 
 
 def _codes_of(asked: Sequence[query_text.Conditions]) -> dict[str, Iterable[int]]:
@@ -331,7 +331,7 @@ def _means(saved: release_folder.SavedRelease, arguments: argparse.Namespace) ->
                 "condition": text,
                 "groups": [dict(zip(groups, each, strict=True)) for each in found.groups],
                 "means": [checks.finite(value) for value in found.estimates],
-                "intervals": [_ends(ends[None]) for ends in found.intervals],
+                "intervals": [_ends(ends) for ends in found.intervals],
                 "determined": found.determined.tolist(),
                 "records": found.records.tolist(),
                 "reach_within_bins": [checks.finite(value) for value in found.reach],

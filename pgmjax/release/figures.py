@@ -174,11 +174,15 @@ def two_way(model: AskedModel | GraphicalModel, estimates: CountEstimates) -> st
     """Return the section with maps of the largest measured pairs, or "" if there are none."""
     pairs = _largest_pairs(model, estimates.measurements)
     drawn = "".join(_two_way_picture(model, estimates, pair) for pair in pairs)
-    note = """The measured pairs with the most cells: noisy counts, and beside them the counts that this
+    if not drawn:
+        return ""
+    return page.section(
+        "Pairs of attributes",
+        f'<div class="pairs">{drawn}</div>',
+        """The measured pairs with the most cells: noisy counts, and beside them the counts that this
         release reports, in the same colours. Colour grows with the square root of the count; negative noisy
-        counts have that of 0. Of columns with many values, neighbours or rare values are drawn together."""
-    maps = f'<div class="pairs">{drawn}</div>'
-    return page.section("Pairs of attributes", maps, " ".join(note.split())) if drawn else ""
+        counts have that of 0. Of columns with many values, neighbours or rare values are drawn together.""",
+    )
 
 
 def _two_way_picture(
@@ -237,10 +241,13 @@ def measured(model: AskedModel | GraphicalModel, measurements: Sequence[LinearMe
         )
         for each in measurements
     ]
-    note = """The distance is that of the fitted counts from the noisy ones, in standard deviations of the
+    return page.section(
+        "What was measured",
+        page.table(heads, rows),
+        """The distance is that of the fitted counts from the noisy ones, in standard deviations of the
         noise (root mean square). It is about 1 if only noise is left, and less if the model can follow the
-        noise."""
-    return page.section("What was measured", page.table(heads, rows), " ".join(note.split()))
+        noise.""",
+    )
 
 
 def _residual(model: AskedModel | GraphicalModel, measurement: LinearMeasurement) -> float:
@@ -273,12 +280,15 @@ def explorer(
         if left_out
         else ""
     )
-    note = f"""Choose one column or two, and see how many records have each value. A count is the best
+    return page.section(
+        "Explore",
+        f"{_CONTROLS}{more}{page.data(content, 'x-data')}",
+        f"""Choose one column or two, and see how many records have each value. A count is the best
         answer of the noisy counts and the fitted model together. The interval beside it comes from the noisy
         counts alone: it contains the exact count, among {counted}, with 95 % probability. This holds for each
         line by itself. Where columns were not measured together, there is no interval, and the count rests on
-        the model alone."""
-    return page.section("Explore", f"{_CONTROLS}{more}{page.data(content, 'x-data')}", " ".join(note.split()))
+        the model alone.""",
+    )
 
 
 def explorer_script() -> str:

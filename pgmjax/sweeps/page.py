@@ -272,10 +272,11 @@ def results_table(lines: Sequence[Line]) -> str:
     search = f"""<p><input type="search" id="search" placeholder="words" aria-label="words to look for">
 <span class="note" id="count">{len(lines):,} of {len(lines):,} lines</span></p>
 """
-    note = """Medians over the trials, with the quartiles in brackets; errors as shares of the records. A
-        click on a heading sorts by it."""
     return page.section(
-        "All numbers", search + page.table(heads, map(_row, lines), "numbers"), " ".join(note.split())
+        "All numbers",
+        search + page.table(heads, map(_row, lines), "numbers"),
+        """Medians over the trials, with the quartiles in brackets; errors as shares of the records. A
+        click on a heading sorts by it.""",
     )
 
 

@@ -4,8 +4,6 @@ Each command names the function that runs it as "module:function", to be importe
 Choices that the library defines elsewhere are repeated here; a test compares them.
 """
 
-from __future__ import annotations
-
 from pgmjax.cli.options import answers, domain, history, ledger, local, mechanisms, release, session
 
 COMMANDS = (

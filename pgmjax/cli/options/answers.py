@@ -1,7 +1,5 @@
 """Options of `pgmjax query`, `pgmjax look` and `pgmjax fit`: what was released, and what it says."""
 
-from __future__ import annotations
-
 from pgmjax.cli.options.command import Command, group, option
 from pgmjax.cli.options.shared import CONDITIONS, FILE_FORM, FIT_AND_OUTPUT, JSON, LEVEL, PRIOR
 from pgmjax.data.definition import ROWS_OUTSIDE

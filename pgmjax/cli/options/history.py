@@ -1,7 +1,5 @@
 """Options of `pgmjax history` and `pgmjax similarities`: learning from noisy answers."""
 
-from __future__ import annotations
-
 from pgmjax.cli.options.command import Command, group, option
 from pgmjax.cli.options.shared import CONDITIONS, INSECURE_SEED, JSON, LEVEL, budget
 

@@ -1,7 +1,5 @@
 """Options of `pgmjax ledger`."""
 
-from __future__ import annotations
-
 from pgmjax.cli.options.command import Command, group, one_of, option
 from pgmjax.cli.options.shared import (
     DELTA,

@@ -1,7 +1,5 @@
 """Options of `pgmjax perturb`, `pgmjax respond` and `pgmjax collect`: local differential privacy."""
 
-from __future__ import annotations
-
 import argparse
 
 from pgmjax.cli.options.command import Command, group, option

@@ -1,7 +1,5 @@
 """Options of `pgmjax mechanisms`, `audit` and `bench`: how good mechanisms are, and how safe."""
 
-from __future__ import annotations
-
 from pgmjax.cli.options.command import Command, one_of, option
 from pgmjax.cli.options.release import MECHANISMS as NAMES
 from pgmjax.cli.options.shared import ALL_KWAY, DELTA, JSON, WORKLOAD, budget

@@ -1,7 +1,5 @@
 """Options of `pgmjax session`."""
 
-from __future__ import annotations
-
 from pgmjax.cli.options.command import Command, group, option
 from pgmjax.cli.options.shared import CONDITIONS, FILE_FORM, INSECURE_SEED, JSON, RELATIONS, UNIT, budget
 
