@@ -263,6 +263,36 @@ TRIED = (
         "1,200 candidates beside oracle-adult15-s1, fit-loans15, frozen-3",
         "the same cells in 1.9, 1.4 and 1.6 times the CPU seconds",
     ),
+    (
+        "level trees rooted at a clique instead of a separator that is peeled off",
+        "`levels._peel`",
+        "oracle-tree-500; frozen-24",
+        "6 and 29 times the forecast seconds",
+    ),
+    (
+        "greedy orders of the whole for a question, without connected parts and tables in others",
+        "`contraction.plan(quick=True)`",
+        "oracle-adult15-s0 with its pairs; loop-adult with its pairs",
+        "1.8 and 1.6 times the work",
+    ),
+    (
+        "junction trees calibrated in logarithms alone",
+        "products of probabilities while they last",
+        "loop-adult; fit-loans15",
+        "1.4 and 0.7 times the CPU seconds",
+    ),
+    (
+        "one flat form of a compiled call for tables, too",
+        "`Oracle.run` on tables",
+        "fit-loans15",
+        "1.5 times the CPU seconds of a call",
+    ),
+    (
+        "maxima on the host by the contraction of tables in pieces",
+        "`host_sweep.maximum`",
+        "fit-adult9; fit-loans15",
+        "1.7 and 2.2 times the CPU seconds",
+    ),
 )
 
 

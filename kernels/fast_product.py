@@ -24,28 +24,12 @@ import numpy as np
 RAISED_BITS = {"float32": 30, "float64": 300}
 
 
-class Scaled(NamedTuple):
-    """Exponentials of two log tables under a gauge.
-
-    Attributes:
-        left: `2**s exp(left - gauge - row_top)` [b, m, k].
-        right: `2**s exp(right + gauge - column_top)` [b, k, n].
-        row_top: the largest gauged entry of a row [b, m], 0 if the row is all minus infinity.
-        column_top: the largest gauged entry of a column [b, n], 0 if the column is all minus infinity.
-    """
-
-    left: jax.Array
-    right: jax.Array
-    row_top: jax.Array
-    column_top: jax.Array
-
-
 class ProductFactors(NamedTuple):
     """The tables of a product and its inverse, kept for the backward pass: no exponential is taken twice.
 
     Attributes:
-        left: as in `Scaled` [b, m, k].
-        right: as in `Scaled` [b, k, n].
+        left: `2**s exp(left - gauge - row maximum)` [b, m, k].
+        right: `2**s exp(right + gauge - column maximum)` [b, k, n].
         inverse: 1 over their matrix product, 0 where it is clipped [b, m, n].
     """
 
@@ -65,20 +49,16 @@ def clip_limit(inner: int, dtype: np.dtype) -> float:
     return inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype) / float(numbers.eps)
 
 
-def scaled(left: jax.Array, right: jax.Array) -> Scaled:
-    """Gauge, shift and scale two log tables, and take their exponentials."""
+def _scaled(left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Exponentials of both tables, as `ProductFactors` has them, and the scale of their product [b, m, n]."""
     of_left, of_right = jnp.max(left, axis=1), jnp.max(right, axis=2)
     both = jnp.isfinite(of_left) & jnp.isfinite(of_right)
     gauge = jnp.where(both, (of_left - of_right) / 2, 0)
     left, right = left - gauge[:, None, :], right + gauge[:, :, None]
     row, column = jnp.max(left, axis=2), jnp.max(right, axis=1)
     row_top, column_top = jnp.where(row == -jnp.inf, 0, row), jnp.where(column == -jnp.inf, 0, column)
-    return Scaled(
-        _raised_exp(left - row_top[:, :, None]),
-        _raised_exp(right - column_top[:, None, :]),
-        row_top,
-        column_top,
-    )
+    exponentials = _raised_exp(left - row_top[:, :, None]), _raised_exp(right - column_top[:, None, :])
+    return *exponentials, row_top[:, :, None] + column_top[:, None, :]
 
 
 def fast_forward(left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array, ProductFactors]:
@@ -94,10 +74,10 @@ def fast_forward(left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Arra
         of two of the clip limit, also where no term is finite. So if the marginal weight on masked entries
         computed from these values is negligible, the true weight is too.
     """
-    tables = scaled(left, right)
-    product = _product("bmk,bkn->bmn", tables.left, tables.right)
     dtype = left.dtype
     limit, bits = clip_limit(left.shape[2], dtype), raised_bits(dtype)
+    left, right, scale = _scaled(left, right)
+    product = _product("bmk,bkn->bmn", left, right)
     clipped = product < limit
     inverse = jnp.where(clipped, 0, 1 / product)
     product = jnp.where(clipped, 2 * limit, product)
@@ -105,10 +85,9 @@ def fast_forward(left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Arra
     large = product > 1
     log_product = jnp.log(jnp.where(large, product * 0.25**bits, product))
     log_product = log_product - jnp.where(large, 0, 2 * bits * np.log(2)).astype(dtype)
-    out = log_product + (tables.row_top[:, :, None] + tables.column_top[:, None, :])
     # kept as they are: XLA would take the exponentials again where they are read
-    factors = jax.lax.optimization_barrier(ProductFactors(tables.left, tables.right, inverse))
-    return out, clipped, factors
+    factors = jax.lax.optimization_barrier(ProductFactors(left, right, inverse))
+    return log_product + scale, clipped, factors
 
 
 def fast_backward(factors: ProductFactors, weight: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -29,10 +29,11 @@ Axes = tuple[int, ...]
 
 RANGE = 600.0  # nats: float64 reaches from exp(-708) to exp(709)
 FLUSH = RANGE / 2  # of the factors of a product, which then stays within RANGE
-LOWEST = 700.0
-# Of more products than MANY, each of fewer terms than FEW, einsum is faster than one BLAS call for each.
-MANY, FEW = 64, 512
-CHUNK = 4_000_000  # cells that are formed at once for a maximum
+LEAST_LOG = 700.0  # nats below 1, whose exponential is still a normal number
+# Of more products than MANY_PRODUCTS, each of fewer terms than FEW_TERMS, einsum is faster than one BLAS call
+# for each.
+MANY_PRODUCTS, FEW_TERMS = 64, 512
+CHUNK_CELLS = 4_000_000  # cells that are formed at once for a maximum
 
 
 @dataclasses.dataclass(frozen=True)
@@ -277,7 +278,7 @@ class _ScaledPasses(_Passes):
         lost: list[Any] = [None] * len(top)
         if lows.min() < -FLUSH:
             small = logs < -FLUSH
-            lost = layout.split(np.where(small & (logs > -np.inf), np.exp(np.maximum(logs, -LOWEST)), 0.0))
+            lost = layout.split(np.where(small & (logs > -np.inf), np.exp(np.maximum(logs, -LEAST_LOG)), 0.0))
             logs[small] = -np.inf
         super().__init__(path, logs, top)
         self.tables = [
@@ -310,7 +311,7 @@ class _ScaledPasses(_Passes):
             for place, each in enumerate(step.operands):
                 made = step.derivative(operands, weight.table, place)
                 found = dataclasses.replace(weight, table=made, lost=None)
-                if len(operands) > 1:
+                if len(operands) > 1:  # the derivative is a product with the other operand, and its scale too
                     other = self.tables[step.operands[1 - place].table]
                     found.scale, found.low = weight.scale + other.scale, weight.low + other.low
                     found.high = weight.high + other.high + math.log(step.cells / made.size)
@@ -328,7 +329,9 @@ class _ScaledPasses(_Passes):
             lost += float(np.sum(table.lost * weight.table))
         if weight.lost is not None:
             lost += float(np.sum(weight.lost * table.table))
-        kept = self.log_partition - table.scale - weight.scale  # log of the sum of cell times derivative
+        # a cell times its derivative is its part of the partition function, so what was lost of either is
+        # a share of that: the sum of all these products is the whole
+        kept = self.log_partition - table.scale - weight.scale
         if kept < -RANGE:  # whose terms leave float64's range
             self.error = math.inf
         elif lost:
@@ -474,7 +477,7 @@ class _Step:
 def _unions(left: np.ndarray, right: np.ndarray) -> Iterator[tuple[tuple[slice, slice], np.ndarray]]:
     """Yield sums [b, m, k, n] of [b, m, k] and [b, k, n] for some batches and rows at a time."""
     batch, rows, inner = left.shape
-    some = max(1, CHUNK // (inner * right.shape[2]))
+    some = max(1, CHUNK_CELLS // (inner * right.shape[2]))
     each = max(1, some // rows)
     for b in range(0, batch, each):
         for m in range(0, rows, some):
@@ -488,7 +491,7 @@ def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     columns = right.shape[2]
     if inner == 1:
         return left * right
-    if batch <= MANY or rows * inner * columns >= FEW:
+    if batch <= MANY_PRODUCTS or rows * inner * columns >= FEW_TERMS:
         return np.matmul(left, right)
     return np.einsum("bmk,bkn->bmn", left, right)
 

@@ -147,6 +147,7 @@ def backward(path: ContractionPath, sweep: Sweep, products: Products) -> tuple[t
                 weights[i] = align(part.reshape(path.structure.shape(order)), order, path.variables(i))
             continue
         if _gone(step):
+            # shares of the result's weight, which sum to 1 up to the last digits (`Sweep.shares`)
             top, total = sweep.shares[number]
             weight = weight / jnp.where(total > 0, total, 1)
             combined = _combined(path, step, sweep.tables)

@@ -254,7 +254,7 @@ class Flat(Oracle):
         """Plan the oracle of a structure.
 
         Raises:
-            ValueError: too many cells to number with int32.
+            ModelTooLargeError: too many cells to number with int32.
         """
         return cls.of(cls.layout.arrange(structure))
 

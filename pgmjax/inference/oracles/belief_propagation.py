@@ -41,10 +41,10 @@ from pgmjax.inference.plan.regions import Block, RegionGraph, RegionMaps, index_
 from pgmjax.inference.plan.structure import Structure
 
 # Cells whose time one takes that a colour touches: gathering, two segment sums and scattering.
-TOUCHED = 25
-SWEEPS, OPERATIONS = 50, 150
+TOUCHED_SLOWDOWN = 25
+USUAL_SWEEPS, OPERATIONS = 50, 150
 TEMPERATURES, COOLING_SWEEPS = 12, 20
-SLOWEST = 0.05  # lower bound on the divisor of an inner belief's step, as a share of the weights around it
+LEAST_SHARE = 0.05  # of the weights around an inner belief: lower bound on the divisor of its step
 
 Vector = Any  # a JAX array, or a NumPy index map
 Messages = tuple[jax.Array, ...]  # log-messages of each block [colours, edge cells]
@@ -202,10 +202,10 @@ def forecast(graph: RegionGraph) -> Forecast:
         largest=largest[0][1] if largest else 1,
         inputs=structure.length,
         cells=4 * touched + 10 * edge_cells + 10 * graph.cells,
-        work=SWEEPS * touched,
+        work=USUAL_SWEEPS * touched,
         largest_tables=largest,
         operations=OPERATIONS,
-        seconds=SWEEPS * touched * TOUCHED * device_rates().cell,
+        seconds=USUAL_SWEEPS * touched * TOUCHED_SLOWDOWN * device_rates().cell,
     )
 
 
@@ -426,7 +426,7 @@ def pass_messages(
         worst = jnp.maximum(worst, _distance(row, block.sizes, found, mean[row.region]))
         incoming = jnp.where(jnp.isfinite(found), found - old, found)
         share = weights + row.number.astype(x.dtype)
-        slow = jnp.maximum(share, SLOWEST * weights)
+        slow = jnp.maximum(share, LEAST_SHARE * weights)
         wanted, _ = _mean(row, block.sizes, incoming)
         alive = jnp.isfinite(mean)
         safe = jnp.where(alive, mean, 0)

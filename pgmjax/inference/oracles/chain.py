@@ -65,6 +65,7 @@ class Chain(Flat):
         levels, middles, value = self._upwards(sums, exact_product.log_matmul_exp, logsumexp)
         messages = _downwards(levels, middles, self._ends(vector)).reshape(-1)
         received = potentials_at(messages, self.maps.before) + potentials_at(messages, self.maps.behind)
+        # the messages from both sides give the distribution of what a clique shares; its private rest follows
         shared = jnp.sum(_shares(sums[:, :, None] + received, (1, 2)), axis=2, keepdims=True)
         return value, at((shared * _shares(tables, (2,))).reshape(-1), self.maps.out)
 

@@ -223,9 +223,7 @@ def _compiling(cost: forecast.Forecast) -> float:
 def _arranged(structure: Structure) -> levels.Arrangement | None:
     """Levels, or None if their cells cannot be numbered."""
     with contextlib.suppress(forecast.ModelTooLargeError):
-        arranged = levels.arrange(structure)
-        if arranged.sizes.cells < 2**31:
-            return arranged
+        return levels.arrange(structure)
     return None
 
 

@@ -24,7 +24,7 @@ from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.kernels.log_sum_exp import host_logsumexp
 
 _PLANNING = 10  # steps, whose time it takes to plan a table of a question
-_CONSTANT = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
+_ROUNDING = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
 IMPOSSIBLE = "the potentials leave no possible cell: some clique, or several together, exclude every cell."
 Factor = tuple[np.ndarray, Variables]  # a table and its variables
 
@@ -273,7 +273,7 @@ class _Question:
             self._holding[v] = set()
         self._factors[i] = (table, kept)
         low, needed = table.min(), any(v in self.output and len(self._holding[v]) == 1 for v in kept)
-        if needed or np.isneginf(low) or table.max() - low > _CONSTANT:
+        if needed or np.isneginf(low) or table.max() - low > _ROUNDING:
             return []
         self.scale += float(table.flat[0])
         del self._factors[i]

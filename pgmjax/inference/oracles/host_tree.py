@@ -38,8 +38,8 @@ from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.kernels.log_sum_exp import host_logsumexp
 
 CACHE_BYTES = 1 << 28
-_SMALL = 1 << 16  # cells: below this, a product of two tables is not worth planning
-_ALONE = 30  # times the cells contracted while a question is planned, from which on it may be asked alone
+_UNPLANNED_CELLS = 1 << 16  # cells: below this, a product of two tables is not worth planning
+_MANY_PLANS = 30  # times the cells contracted while a question is planned: with more, it may be asked alone
 _Part = tuple[
     host_sweep.ScaledTable | np.ndarray, Variables
 ]  # probabilities, or logarithms where these would be lost
@@ -173,7 +173,7 @@ class HostTree:
         """
         if _seconds_between(between) > self.host.limits.max_seconds:
             return True
-        many_plans = _ALONE * planned_cells(self.tree.structure)
+        many_plans = _MANY_PLANS * planned_cells(self.tree.structure)
         return between > many_plans and self.host.work(wanted) < between
 
     def _joint(self, wanted: Sequence[int]) -> Factor:
@@ -267,7 +267,8 @@ class HostTree:
         operands: list[Any] = []
         for table, variables in factors:
             operands += [table, [names[v] for v in variables]]
-        large = len(factors) > 2 or cells(names) > _SMALL  # otherwise planning costs more than it saves
+        # for two small tables, planning costs more than it saves
+        large = len(factors) > 2 or cells(names) > _UNPLANNED_CELLS
         return np.einsum(*operands, [names[v] for v in output], optimize=large)
 
 

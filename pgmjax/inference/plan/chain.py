@@ -209,10 +209,11 @@ def index_maps(arrangement: ChainPlan) -> ChainMaps:
     messages = np.empty((2, count, sizes.shared * sizes.carried), np.int32)
     entries = np.where(np.eye(states, dtype=bool), NEUTRAL, IMPOSSIBLE).astype(np.int32)
     entries = np.repeat(entries.reshape(1, -1), sizes.matrices, 0)
-    writer = _Writer(structure, sizes)
+    known: dict[tuple[Parts, ...], tuple[np.ndarray, ...]] = {}
     for place, number in enumerate(arrangement.order):
-        frontiers = arrangement.frontiers[place : place + 2]
-        own, *links, matrix = writer.patterns(structure.cliques[number], *frontiers)
+        before, behind = arrangement.frontiers[place : place + 2]
+        clique = structure.cliques[number]
+        own, *links, matrix = _patterns(structure, sizes, clique, before, behind, known)
         cells[place] = np.where(own >= 0, own + starts[number], IMPOSSIBLE)
         for side, link in enumerate(links):
             messages[side, place] = np.where(link >= 0, link + (2 * place + side) * states, IMPOSSIBLE)
@@ -221,44 +222,45 @@ def index_maps(arrangement: ChainPlan) -> ChainMaps:
     out = np.zeros(sizes.length, np.int32)
     used = np.flatnonzero(cells.reshape(-1) >= 0)
     out[cells.reshape(-1)[used]] = used
-    before, behind = messages.reshape(2, count, sizes.shared, sizes.carried)
+    from_left, from_right = messages.reshape(2, count, sizes.shared, sizes.carried)
     return ChainMaps(
         cells.reshape(count, sizes.shared, sizes.private),
         entries.reshape(-1, states, states),
-        before,
-        behind,
+        from_left,
+        from_right,
         np.where(ends, NEUTRAL, IMPOSSIBLE).astype(np.int32),
         out,
     )
 
 
-class _Writer:
-    """Builds the maps of a clique, each pattern of sizes and strides once."""
+def _patterns(
+    structure: Structure,
+    sizes: ChainSizes,
+    clique: Variables,
+    before: Variables,
+    behind: Variables,
+    known: dict[tuple[Parts, ...], tuple[np.ndarray, ...]],
+) -> tuple[np.ndarray, ...]:
+    """A clique's maps, counted from 0: of its cells, of the messages from both sides, of its matrix.
 
-    def __init__(self, structure: Structure, sizes: ChainSizes) -> None:
-        self.structure, self.sizes = structure, sizes
-        self.known: dict[tuple[Parts, ...], tuple[np.ndarray, ...]] = {}
-
-    def patterns(self, clique: Variables, before: Variables, behind: Variables) -> tuple[np.ndarray, ...]:
-        """A clique's maps, counted from 0: of its cells, of the messages from both sides, of its matrix."""
-        shared, private, carried = _pieces(clique, before, behind)
-        both = set(before).intersection(behind)
-        structure, strides = self.structure, self.structure.strides
-        entry, same = strides(shared), strides(sorted(both))
-        once = {v: step for v, step in entry.items() if v not in both}
-        parts = (
-            parts_of(structure, (shared, private), strides(clique)),
-            parts_of(structure, (shared, carried), strides(before)),
-            parts_of(structure, (shared, carried), strides(behind)),
-            # the entries of the matrix; of variables in both frontiers, its two values must agree
-            (*parts_of(structure, [before], entry), *parts_of(structure, [behind], once)),
-            (*parts_of(structure, [before], same), *parts_of(structure, [behind], {})),
-            (*parts_of(structure, [before], {}), *parts_of(structure, [behind], same)),
-        )
-        if parts not in self.known:
-            sizes = self.sizes
-            square = (sizes.states, sizes.states)
-            shapes = [(sizes.shared, each) for each in (sizes.private, sizes.carried, sizes.carried)]
-            *found, matrix, left, right = map(offsets, parts, (*shapes, square, square, square))
-            self.known[parts] = (*found, np.where(left == right, matrix, IMPOSSIBLE))
-        return self.known[parts]
+    Those of equal sizes and strides are taken from the known ones.
+    """
+    shared, private, carried = _pieces(clique, before, behind)
+    both, strides = set(before).intersection(behind), structure.strides
+    entry, same = strides(shared), strides(sorted(both))
+    once = {v: step for v, step in entry.items() if v not in both}
+    parts = (
+        parts_of(structure, (shared, private), strides(clique)),
+        parts_of(structure, (shared, carried), strides(before)),
+        parts_of(structure, (shared, carried), strides(behind)),
+        # the entries of the matrix; of variables in both frontiers, its two values must agree
+        (*parts_of(structure, [before], entry), *parts_of(structure, [behind], once)),
+        (*parts_of(structure, [before], same), *parts_of(structure, [behind], {})),
+        (*parts_of(structure, [before], {}), *parts_of(structure, [behind], same)),
+    )
+    if parts not in known:
+        square = (sizes.states, sizes.states)
+        shapes = [(sizes.shared, each) for each in (sizes.private, sizes.carried, sizes.carried)]
+        *found, matrix, left, right = map(offsets, parts, (*shapes, square, square, square))
+        known[parts] = (*found, np.where(left == right, matrix, IMPOSSIBLE))
+    return known[parts]

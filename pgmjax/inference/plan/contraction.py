@@ -351,6 +351,7 @@ class _Search:
         first[1:] = subset[order][1:] != subset[order][:-1]
         chosen = order[first]
         subset, union, cost, part = subset[chosen], union[chosen], cost[chosen], part[chosen]
+        # open: needed by a table outside the subset, or by the output
         still = np.zeros_like(union)
         for g, (members, wanted, _) in enumerate(self.groups):
             still |= ((subset & members) != members).astype(np.int64) << g if not wanted else np.int64(1 << g)
@@ -358,6 +359,7 @@ class _Search:
         cells = self.cells(still)
         cost = cost + self.stored * cells
         later = cells if subset.size and subset[0] != (1 << self.count) - 1 else 0.0
+        # a table that is not the whole is read by a product at least as large as itself
         keep = cost + later < self.bound
         return subset[keep], still[keep], cost[keep], part[keep]
 

@@ -30,28 +30,28 @@ from pgmjax.inference.plan.forecast import readable_cells
 from pgmjax.inference.plan.junction_tree import Elimination
 from pgmjax.inference.plan.structure import Structure, Variables
 
-SHARE = 0.15  # of the forecast time of the calls, which the search may take
-CELL = 2e-8  # seconds of a call per cell of an eliminated table
-LONGEST = 10.0  # seconds, however long the calls may take
-LEAST = 0.02  # seconds, about half the time of the greedy rules, where calls take more than `FAST`
-FAST = 1e-3  # seconds of all calls
-STALE = 20  # changes per variable without a better order, after which the search ends
-OPERATION = 1.5e-7  # seconds of an operation of the search
-GREEDY = 8  # whole orders, before the best one is changed
+SEARCH_SHARE = 0.15  # of the forecast time of the calls, which the search may take
+CELL_SECONDS = 2e-8  # of a call per cell of an eliminated table
+MOST_SECONDS = 10.0  # of a search, however long the calls may take
+LEAST_SECONDS = 0.02  # about half the time of the greedy rules, where calls take more than SHORT_SECONDS
+SHORT_SECONDS = 1e-3  # of all calls
+PATIENCE = 20  # changes per variable without a better order, after which the search ends
+OPERATION_SECONDS = 1.5e-7  # of an operation of the search
+RESTARTS = 8  # whole orders, before the best one is changed
 RULES = (
     ("fill", 0.0),
     ("fill", 0.3),
     ("weight", 0.1),
     ("weight", 0.0),
 )  # and by how much near ties may differ
-QUICK = 10**5  # pairs of neighbours, up to which a lower bound takes milliseconds
+MOST_PAIRS = 10**5  # pairs of neighbours, up to which a lower bound takes milliseconds
 MOST_BITS = 500  # of a table, which stands for more
-BALL = 60  # most variables that are taken out of an order
-WHOLE = 4  # one change in so many makes everything after a position again
+MOST_MOVED = 60  # most variables that are taken out of an order
+REST_EVERY = 4  # one change in so many makes everything after a position again
 
 
 def best(
-    structure: Structure, last: Variables = (), calls: float = 1, longest: float = LONGEST
+    structure: Structure, last: Variables = (), calls: float = 1, longest: float = MOST_SECONDS
 ) -> Elimination:
     """The best order found; never one with more cells than those of the greedy rules.
 
@@ -71,7 +71,7 @@ def best(
 
 @functools.lru_cache(maxsize=256)
 def found(
-    structure: Structure, last: Variables = (), calls: float = 1, longest: float = LONGEST
+    structure: Structure, last: Variables = (), calls: float = 1, longest: float = MOST_SECONDS
 ) -> tuple[Elimination, ...]:
     """The orders of the greedy rules, and the one that the search found, if it differs."""
     greedy = tuple(junction_tree.eliminate(structure, rule, last) for rule in junction_tree.RULES)
@@ -96,7 +96,7 @@ def _searched(
     for order in known:
         search.offer([v for v in order if v not in search.fixed])
     search.run()
-    return (*search.order, *core.last), search.operations * OPERATION
+    return (*search.order, *core.last), search.operations * OPERATION_SECONDS
 
 
 def least_table(structure: Structure) -> int:
@@ -155,7 +155,7 @@ def bound_in_words(structure: Structure) -> str:
 def least_in_words(structure: Structure) -> str:
     """A lower bound on the largest table as a sentence; empty if it would take long."""
     work = sum(len(near) ** 2 for near in structure.neighbours())
-    if work > QUICK:
+    if work > MOST_PAIRS:
         return ""
     return f" No elimination order has a table of less than {readable_cells(least_table(structure))} cells."
 
@@ -249,7 +249,7 @@ class _Graph:
 class _Search:
     """The best order found so far of the variables of a core that are not fixed as last."""
 
-    def __init__(self, core: _Core, calls: float, longest: float = LONGEST):
+    def __init__(self, core: _Core, calls: float, longest: float = MOST_SECONDS):
         self.last, self.fixed = core.last, frozenset(core.last)
         self.near = list(core.near)
         self.logs = np.log2(core.sizes).tolist()
@@ -261,19 +261,19 @@ class _Search:
     @property
     def allowed(self) -> float:
         """Operations that the search may take for the best order so far."""
-        seconds = self.calls * CELL * self.cells
-        least = LEAST if seconds > FAST else 0.0
-        return min(max(SHARE * seconds, least), self.longest) / OPERATION
+        seconds = self.calls * CELL_SECONDS * self.cells
+        least = LEAST_SECONDS if seconds > SHORT_SECONDS else 0.0
+        return min(max(SEARCH_SHARE * seconds, least), self.longest) / OPERATION_SECONDS
 
     def run(self) -> None:
         """Search until the operations are used up."""
         tried, better = 0, 0
-        while self.operations < self.allowed and tried - better <= GREEDY + STALE * len(self.free):
+        while self.operations < self.allowed and tried - better <= RESTARTS + PATIENCE * len(self.free):
             before = self.cells
-            if tried < GREEDY:
+            if tried < RESTARTS:
                 self._try(0, self.free, RULES[tried % len(RULES)])
             else:
-                place, again = self._part(tried % WHOLE == 0)
+                place, again = self._part(tried % REST_EVERY == 0)
                 self._try(place, again, RULES[int(self.random.random() * len(RULES))])
             tried += 1
             better = tried if self.cells < before else better
@@ -291,7 +291,7 @@ class _Search:
             place = int(draw() * len(order))
             return place, order[place:]
         ball = [order[int(draw() * len(order))]]
-        size, seen = 2 + int(draw() * min(len(order) - 1, BALL)), 1 << ball[0]
+        size, seen = 2 + int(draw() * min(len(order) - 1, MOST_MOVED)), 1 << ball[0]
         for v in ball:  # grows during iteration
             seen |= self.near[v]
             known = set(ball)

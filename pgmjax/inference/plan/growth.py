@@ -198,6 +198,7 @@ class Growth:
         """Flow from `x` to `y`: what arrives at `x` from its other neighbours, and its own variables."""
         here = self.forest.masks[x]
         leaving = here & self.forest.masks[y]
+        # the new clique joins all separators through which variables come and go
         ways = functools.reduce(operator.or_, (here & self.forest.masks[z] for z, _ in arriving), leaving)
         front = ways | (side & ~leaving)
         if front & ~here == 0:  # nothing arrived, and the node's own clique contains it
@@ -225,6 +226,7 @@ class Growth:
         order = [(next(iter(near)), -1)]
         for x, back in order:  # grows during iteration
             order.extend((y, x) for y in near[x] if y != back)
+        # flows to the first node, leaves first, and then away from it: each needs those that arrive
         edges = [(x, back) for x, back in reversed(order[1:])] + [(back, x) for x, back in order[1:]]
         if len(self.flows) > _MOST_FLOWS:
             self.flows.clear()

@@ -216,6 +216,7 @@ def _lift(structure: Structure, nodes: list[Node], i: int) -> None:
     ]
     heapq.heapify(pairs)
     while len(groups) > 1:
+        # a lift over the smallest union costs least; what is joined takes part in later unions
         *_, a, b = heapq.heappop(pairs)
         if a not in groups or b not in groups:
             continue
@@ -326,6 +327,7 @@ def _merge(counts: list[tuple[Shape, int]], depth: int) -> list[tuple[Shape, lis
     while len(members) > 1:
         union = np.maximum(shapes[:, None], shapes[None])
         own = number * shapes.prod(-1)
+        # cells of both classes in one padded shape, less those that they have apart
         added = union.prod(-1) * (number[:, None] + number[None]) - own[:, None] - own[None]
         added[np.tril_indices(len(members))] = np.inf
         i, j = np.unravel_index(np.argmin(added), added.shape)
@@ -517,7 +519,7 @@ def arrange(structure: Structure) -> Arrangement:
     """Arrange a structure in levels, without index maps, which is cheap even for large tables.
 
     Raises:
-        ModelTooLargeError: the tables have at least 2**40 cells, far beyond any memory.
+        ModelTooLargeError: more cells than an int32 can number.
     """
     nodes, fan_in = build(structure)
     cells = sum(structure.cells(node.variables) for node in nodes)
@@ -529,21 +531,18 @@ def arrange(structure: Structure) -> Arrangement:
     shapes = classify(structure, nodes)
     steps, widths = schedule(nodes, shapes)
     length = round_up(max(1, structure.length))
-    return Arrangement(structure, nodes, LevelSizes(steps, fan_in, shapes, widths, length))
-
-
-def index_maps(arrangement: Arrangement) -> LevelMaps:
-    """The maps of an arrangement.
-
-    Raises:
-        ValueError: more cells than an int32 can number.
-    """
-    sizes = arrangement.sizes
-    if max(sizes.cells, sizes.length, sizes.steps * max(sizes.sent_up, sizes.sent_down)) >= 2**31:
-        raise ValueError(
+    sizes = LevelSizes(steps, fan_in, shapes, widths, length)
+    if max(sizes.cells, length, steps * max(sizes.sent_up, sizes.sent_down)) >= 2**31:
+        raise ModelTooLargeError(
             f"levels number cells with 32 bits, got {sizes.cells:,} padded cells: use another oracle, "
             "or measure fewer or smaller cliques."
         )
+    return Arrangement(structure, nodes, sizes)
+
+
+def index_maps(arrangement: Arrangement) -> LevelMaps:
+    """The maps of an arrangement."""
+    sizes = arrangement.sizes
     writer, classes = _Writer(arrangement), range(len(sizes.shapes))
     tables, up, down = (tuple(map(write, classes)) for write in (writer.tables, writer.up, writer.down))
     return LevelMaps(tables, up, down, _inverse([one.reshape(-1) for one in tables], sizes.length))

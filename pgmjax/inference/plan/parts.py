@@ -21,7 +21,7 @@ from pgmjax.inference.plan.structure import Structure, Variables
 
 # To calibrate a cell of a junction tree takes the time of so many cells, a clique that of so many steps.
 CELLS, STEPS = 2.3, 8
-HOPELESS = 30  # times the time allowed, above which no better order of a part is looked for
+MOST_EXCESS = 30  # times the time allowed, above which no better order of a part is looked for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +79,7 @@ def divide(
     fits = limits.allow(needed_bytes(structure, order, stored))
     if fits and seconds(structure, order) <= limits.max_seconds:
         return Division(structure, {})
-    limit, left = limits.bytes, min(elimination.LONGEST, elimination.SHARE * limits.max_seconds)
+    limit, left = limits.bytes, min(elimination.MOST_SECONDS, elimination.SEARCH_SHARE * limits.max_seconds)
     sizes, widths, tables = list(structure.sizes), dict[int, int](), _Tables(structure, order)
     while (v := tables.heaviest(sizes, output)) is not None:
         sizes[v] = widths[v] = -(-sizes[v] // 2)
@@ -88,7 +88,7 @@ def divide(
         if tables.bytes(stored) > limit:
             continue
         time = found.count * CELLS * forecast.HOST_RATES.cell * tables.cells.sum()
-        if time < HOPELESS * limits.max_seconds:
+        if time < MOST_EXCESS * limits.max_seconds:
             part = _narrowed(structure, sizes, widths)
             inner = elimination.best(part, output, longest=left / 4)
             left -= inner.searched

@@ -223,6 +223,7 @@ class Triangulation:
     def _price(self, splice: _Splice) -> int:
         """Cells that are added less those of cliques that become part of others."""
         masks, chain = self._masks, splice.chain
+        # new cliques count unless a neighbour in the row contains them; the ends go if a new one does
         first, last = masks[splice.path[0]], masks[splice.path[-1]]
         row = [first, *(mask for mask, _ in itertools.groupby(chain) if mask not in (first, last)), last]
         cells = 0

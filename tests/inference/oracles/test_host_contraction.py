@@ -80,7 +80,7 @@ def test_what_leaves_the_range_only_as_a_product_is_seen():
 
 
 def test_large_products_form_no_union_for_a_maximum(monkeypatch):
-    monkeypatch.setattr(host_sweep, "CHUNK", 50)
+    monkeypatch.setattr(host_sweep, "CHUNK_CELLS", 50)
     structure = ((9, 8, 7), ((0, 1), (1, 2), (2, 0)))
     tables = models.potentials(structure)
     oracle = HostContraction.build(Structure(*structure))
@@ -89,7 +89,7 @@ def test_large_products_form_no_union_for_a_maximum(monkeypatch):
 
 
 def test_many_small_products_are_one_call():
-    """More batches than `MANY`, in which one row meets one column."""
+    """More batches than `MANY_PRODUCTS`, in which one row meets one column."""
     structure = ((40, 5, 2), ((0, 1), (1, 0), (0, 2), (2, 0)))
     tables = models.potentials(structure)
     oracle = HostContraction.build(Structure(*structure))
@@ -130,7 +130,7 @@ def test_small_work_is_the_hosts_beside_a_card_too(monkeypatch, platform):
 
 def test_logarithms_are_formed_in_parts(monkeypatch):
     """A product of more cells than are formed at once, from potentials that probabilities cannot hold."""
-    monkeypatch.setattr(host_sweep, "CHUNK", 50)
+    monkeypatch.setattr(host_sweep, "CHUNK_CELLS", 50)
     structure = ((9, 8, 7), ((0, 1), (1, 2), (2, 0)))
     tables = models.potentials(structure, spread=2000.0, zeros=0.3)
     oracle = HostContraction.build(Structure(*structure))

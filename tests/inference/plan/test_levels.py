@@ -83,7 +83,5 @@ def test_rounding_up_wastes_at_most_a_quarter(number):
 
 def test_more_cells_than_int32_can_number_are_refused():
     structure = Structure((2000,) * 4, ((0, 1, 2), (1, 2, 3)))
-    arrangement = levels.arrange(structure)
-    assert arrangement.forecast.largest == 2000**3
     with pytest.raises(ValueError, match=r"32 bits, got .* padded cells: use another oracle"):
-        levels.index_maps(arrangement)
+        levels.arrange(structure)
