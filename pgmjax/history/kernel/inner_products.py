@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Rows, TermGroup, VectorProducts, kronecker
+from pgmjax.history.rows import Rows, TermGroup, VectorProducts, kronecker, prior_over
 
 _CHUNK_NUMBERS = 4_000_000
 _TILE = 1024
@@ -294,4 +294,4 @@ def _same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) ->
         checks.kind(each, Rows | None, "a kernel is of Rows", "give history.rows or Rows.of")
     if others is not None and others.domain.sizes != rows.domain.sizes:
         raise ValueError(f"expected rows over {rows.domain!r}, got rows over {others.domain!r}.")
-    return rows.prior_of_cells(prior)
+    return prior_over(rows.domain, prior)

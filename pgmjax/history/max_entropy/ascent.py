@@ -210,12 +210,6 @@ class AscentSearch:
             raise Converged
         return point
 
-    def found(self) -> DualPoint:
-        """Return the point of the lowest primal objective."""
-        if self.best is None:
-            raise FloatingPointError("the dual is not finite at its starting point")
-        return self.best
-
 
 def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, search: AscentSearch) -> Status:
     """Maximise the dual.
@@ -322,7 +316,7 @@ class Newton:
 
     def sample(self, chains: Chains, weights: np.ndarray) -> tuple[Chains, Sample]:
         """Move the chains under the model of some weights and sample them."""
-        tables = self.dual.tables(weights)
+        tables = self.dual.features.tables(weights)
         groups = len(self.dual.features.groups)
         taken = []
         for _ in range(self.snapshots):
