@@ -41,15 +41,15 @@ from pgmjax.model.regions import RegionModel
 
 PENALTIES = ("auto", "laplace", "gaussian")
 SOLVERS = ("auto", "exact", "newton", "regions", "chains")
-SLOW = 0.5
+SLOW_SECONDS = 0.5
 """If an inference is forecast to take more than this many seconds, the curvature is sampled."""
-LONG = 10.0
+LONG_SECONDS = 10.0
 """If it is forecast to take more than this many, `auto` fits regions instead."""
-UNKNOWN = 1.0
+DEFAULT_ALPHA = 1.0
 """Alpha if nothing tells: no prior, and no query about several attributes."""
-CLOSE = 1e-4
+LEAST_TOLERANCE = 1e-4
 """The least tolerance of a fit of regions, and the usual one of a release, in shares of the loss."""
-AGAIN = 1.5
+REFIT_RATIO = 1.5
 """Regions are fitted again if alpha is more than so many times what their one-way marginals ask for."""
 
 
@@ -245,8 +245,8 @@ class MaxEntropy(Named):
                     raise
         if found is None:
             found = self._ascended(history, dataclasses.replace(problem, plan=plan), start)
-        told = of_measurements(history.measurements)
-        return dataclasses.replace(found, model=with_inputs(found.model, told))
+        inputs = of_measurements(history.measurements)
+        return dataclasses.replace(found, model=with_inputs(found.model, inputs))
 
     def _ascended(self, history: History, dual: Dual, start: np.ndarray) -> MaxEntropyFit:
         """Maximise the dual, by exact gradients if it has a plan."""
@@ -254,7 +254,7 @@ class MaxEntropy(Named):
         features, scales = dual.features, dual.scales()
         with Progress("max_entropy", self.max_steps, self.progress) as bar:
             search = AscentSearch(dual, self.tol, bar)
-            quick = dual.plan is not None and not _takes(dual.plan, SLOW)
+            quick = dual.plan is not None and not _takes(dual.plan, SLOW_SECONDS)
             if self.solver == "exact" or (self.solver == "auto" and quick):
                 return _finish(dual, search, ascend(dual, start, scales, self.max_steps, search))
             floors = history.rows.largest() ** 2
@@ -272,7 +272,7 @@ class MaxEntropy(Named):
         if self.alpha is None and self.prior is None:
             # an exact fit is pulled towards uniform tables: what its product asks for is no weight for that
             better = alpha_of(history, _product(history, found.model), problem.total)
-            if better * AGAIN < problem.alpha:
+            if better * REFIT_RATIO < problem.alpha:
                 return self._regions(history, problem.total, better)
         return found
 
@@ -288,7 +288,7 @@ class MaxEntropy(Named):
             total,
             constraints=[StructuralZeros((name,), mask) for name, mask in possible.items()],
             max_steps=self.max_steps,
-            tol=max(self.tol, CLOSE),
+            tol=max(self.tol, LEAST_TOLERANCE),
             max_bytes=self.max_bytes,
             progress=self.progress,
             regularisation=min(1 / alpha, regularisation.LARGEST),
@@ -332,7 +332,7 @@ class MaxEntropy(Named):
             if self.solver != "auto":
                 raise
             return None
-        return None if self.solver == "auto" and by_regions and _takes(plan, LONG) else plan
+        return None if self.solver == "auto" and by_regions and _takes(plan, LONG_SECONDS) else plan
 
     def _by_regions(self, history: History) -> bool:
         """Return whether regions can be fitted, for which the noise must be independent."""
@@ -366,7 +366,7 @@ def alpha_of(history: History, prior: ProductPrior | None, total: float) -> floa
     weight = regularisation.weight_of("auto", history.domain, history.measurements, total)
     if prior is not None:
         weight = max(weight, _scatter_weight(history, prior, total))
-    return 1 / min(weight, regularisation.LARGEST) if weight > 0 else UNKNOWN
+    return 1 / min(weight, regularisation.LARGEST) if weight > 0 else DEFAULT_ALPHA
 
 
 def _scatter_weight(history: History, prior: ProductPrior, total: float) -> float:

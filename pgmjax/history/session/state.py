@@ -34,7 +34,7 @@ from pgmjax.queries.workload import as_entry
 
 _REFACTOR = 64  # the estimator is refactorised after this many answers, at the same ones in every process
 _ROUNDING = 1e-6  # of a length: ends of exact distributions are moved outwards by less
-_HOPELESS = 0.9
+_BOUND_MARGIN = 0.9  # intervals are computed from this share of the least width that a bound allows
 _WIDEST = 1 << 50  # of half-widths that are worth asking for
 SMALLEST_DELTA = 1e-300
 """Smallest delta; below it, tail probabilities underflow."""
@@ -100,7 +100,7 @@ class AccuracyRequirement:
         reach = self.half_width + (
             max(answer.distribution.sizes, default=0.0) if answer.distribution.is_discrete else 0.0
         )
-        if math.sqrt(2) * reach < _HOPELESS * (1 - self.delta) * answer.distribution.stddev:
+        if math.sqrt(2) * reach < _BOUND_MARGIN * (1 - self.delta) * answer.distribution.stddev:
             return None
         ends = interval(answer, self.delta)
         short = ends[1] - ends[0] <= 2 * self.half_width * (1 + _ROUNDING)
