@@ -220,7 +220,8 @@ def _component(rows: Rows, attributes: tuple[int, ...]) -> Rows:
 Coordinates = Cells | Span
 
 
-_REFACTOR = 64
+REFACTOR = 64
+"""The estimator is factorised anew after this many answers were appended."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -336,7 +337,7 @@ class BestLinearUnbiased:
         values, distributions = np.append(self.values, float(value)), (*self.distributions, distribution)
         if not np.isfinite(values[-1]):
             raise ValueError("the appended answer must be finite.")
-        if self.information.updates >= _REFACTOR:
+        if self.information.updates >= REFACTOR:
             return self._of(coordinates, rows, values, distributions)
         noise = NoiseCovariance.of(np.append(self.noise.stddevs, distribution.stddev))
         information = self.information.widened(len(entries)).append(entries / distribution.stddev)

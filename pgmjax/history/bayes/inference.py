@@ -298,7 +298,8 @@ METHODS: dict[str, Callable[..., SumDistribution]] = {
     "convolution": convolve,
     "monte-carlo": simulate,
 }
-_ENDS = 1e-7  # of a lattice step: keeps a true answer at an end inside in spite of rounding
+ENDS = 1e-7
+"""Of a lattice step: keeps a true answer at an end inside in spite of rounding."""
 
 
 def distribution_of(distribution: NoiseSum, method: str = "auto", **options: Any) -> SumDistribution:
@@ -389,7 +390,7 @@ class Inference(Named):
             ValueError: the level is outside (0, 1), or too close to 1 for the method.
         """
         low, high = self.computed.shortest(level)
-        slack = _ENDS * self.computed.step if isinstance(self.computed, LatticeDistribution) else 0.0
+        slack = ENDS * self.computed.step if isinstance(self.computed, LatticeDistribution) else 0.0
         return self.value - high - slack, self.value - low + slack
 
     def probability(self, low: float = -math.inf, high: float = math.inf) -> float:
