@@ -356,9 +356,10 @@ class VectorProducts:
 
     def _contracted(self, table: np.ndarray, axis: int) -> np.ndarray:
         """Return a table contracted with the vectors of each attribute, along an axis of these."""
+        turned = (*range(1, table.ndim), 0)
         for vectors, one in zip(self.vectors, self.selects, strict=True):
             # each step takes the first axis and appends its own, so that at the end all are in order
-            table = np.moveaxis(table, 0, -1) if one else np.tensordot(table, vectors, (0, axis))
+            table = table.transpose(turned) if one else np.tensordot(table, vectors, (0, axis))
         return table
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
