@@ -160,10 +160,6 @@ class Rows:
             means *= (vectors @ prior.probabilities[place])[self.index[:, place]]
         return np.bincount(self.owner, means, minlength=self.num_rows)
 
-    def factors(self, terms: Any, attributes: Iterable[int]) -> list[np.ndarray]:
-        """Return the vectors of some terms on some attributes, by position: [terms, size] for each."""
-        return [self.vectors[place][self.index[terms, place]] for place in attributes]
-
     def evaluate(self, cells: np.ndarray) -> np.ndarray:
         """Return the entries at the given cells [cells, rows].
 
