@@ -233,7 +233,7 @@ def blue() -> tuple[pj.history.BestLinearUnbiased, np.ndarray]:
     rows.append((0, -1, 0, 1))
     scales = np.array([1, 1, 1, 1, 1, 2, 2, 1]) / [0.05, 0.1, 0.05, 0.1, 0.1, 0.05, 0.05, 0.1]
     values = [30.8, 30.3, 46.9, 20.2, 30.4, 68.9, 38.9, 9.5]
-    given = np.array(rows, float), values, [pj.history.Laplace(float(scale)) for scale in scales]
+    given = np.array(rows, float), values, scales
     return pj.history.BestLinearUnbiased.from_matrix(*given, continuous=True), np.array([[1.0, 0, 1, 0]])
 
 

@@ -88,14 +88,14 @@ class History:
         secure: bool = True,
     ) -> None:
         domain = as_domain(domain, "History(domain, measurements)", measurements)
-        kept = over_domain(domain, measurements)
+        measured = over_domain(domain, measurements)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "relation", None if relation is None else Relation.parse(relation))
         checks.kind(secure, bool, "secure must be True or False")
-        told = () if secure else (Input("a history", False),)
-        kept = tuple(with_inputs(m, m.inputs or told) for m in kept) if told else kept
-        object.__setattr__(self, "measurements", kept)
-        object.__setattr__(self, "secure", secure and all(are_secure(m.inputs) for m in kept))
+        inputs = () if secure else (Input("a history", False),)
+        measured = tuple(with_inputs(m, m.inputs or inputs) for m in measured) if inputs else measured
+        object.__setattr__(self, "measurements", measured)
+        object.__setattr__(self, "secure", secure and all(are_secure(m.inputs) for m in measured))
         object.__setattr__(self, "covariance", checked(covariance, self.stddevs))
 
     @classmethod

@@ -152,36 +152,13 @@ class Rows:
             start += each.num_rows
         return _assembled(self.domain, start, parts, tables)
 
-    def prior_of_cells(self, prior: ProductPrior | None) -> ProductPrior:
-        """Return a prior over the domain of the rows, the uniform one for None.
-
-        Raises:
-            TypeError: it is no `ProductPrior`.
-            ValueError: it is over another domain.
-        """
-        if prior is None:
-            return ProductPrior.uniform(self.domain)
-        checks.kind(
-            prior,
-            ProductPrior,
-            "the prior must be a ProductPrior",
-            "write ProductPrior(domain, {name: shares})",
-        )
-        if prior.domain.sizes != self.domain.sizes:
-            raise ValueError(f"the prior must be over {self.domain!r}, got one over {prior.domain!r}.")
-        return prior
-
     def mean(self, prior: ProductPrior | None = None) -> np.ndarray:
         """Return each row's mean entry under a product prior [rows]: its expected answer for one record."""
-        prior = self.prior_of_cells(prior)
+        prior = prior_over(self.domain, prior)
         means = self.coefficients.copy()
         for place, vectors in enumerate(self.vectors):
             means *= (vectors @ prior.probabilities[place])[self.index[:, place]]
         return np.bincount(self.owner, means, minlength=self.num_rows)
-
-    def factors(self, terms: Any, attributes: Iterable[int]) -> list[np.ndarray]:
-        """Return the vectors of some terms on some attributes, by position: [terms, size] for each."""
-        return [self.vectors[place][self.index[terms, place]] for place in attributes]
 
     def evaluate(self, cells: np.ndarray) -> np.ndarray:
         """Return the entries at the given cells [cells, rows].
@@ -258,6 +235,26 @@ class Rows:
 
     def __repr__(self) -> str:
         return f"Rows({self.num_rows:,} rows of {self.num_terms:,} terms over {len(self.domain)} attributes)"
+
+
+def prior_over(domain: Domain, prior: ProductPrior | None) -> ProductPrior:
+    """Return a prior over a domain, the uniform one for None.
+
+    Raises:
+        TypeError: it is no `ProductPrior`.
+        ValueError: it is over another domain.
+    """
+    if prior is None:
+        return ProductPrior.uniform(domain)
+    checks.kind(
+        prior,
+        ProductPrior,
+        "the prior must be a ProductPrior",
+        "write ProductPrior(domain, {name: shares})",
+    )
+    if prior.domain.sizes != domain.sizes:
+        raise ValueError(f"the prior must be over {domain!r}, got one over {prior.domain!r}.")
+    return prior
 
 
 @dataclasses.dataclass(frozen=True)
@@ -355,9 +352,10 @@ class VectorProducts:
 
     def _contracted(self, table: np.ndarray, axis: int) -> np.ndarray:
         """Return a table contracted with the vectors of each attribute, along an axis of these."""
+        turned = (*range(1, table.ndim), 0)
         for vectors, one in zip(self.vectors, self.selects, strict=True):
             # each step takes the first axis and appends its own, so that at the end all are in order
-            table = np.moveaxis(table, 0, -1) if one else np.tensordot(table, vectors, (0, axis))
+            table = table.transpose(turned) if one else np.tensordot(table, vectors, (0, axis))
         return table
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:

@@ -70,31 +70,6 @@ class Learner(abc.ABC):
         """
         return {"name": self.name, **dataclasses.asdict(self)}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLearner:
-        """Return the fitted learner from the arrays of `FittedLearner.arrays`.
-
-        Raises:
-            NotDescribedError: this learner stores no arrays and must be fitted again.
-            ValueError: arrays that do not fit this learner.
-        """
-        shapes = self._shapes(dimensions)
-        if shapes is None:
-            raise NotDescribedError(f"the learner {self.name!r} keeps no arrays: fit it again.")
-        learned = {name: np.asarray(arrays.get(name, np.nan), np.float64) for name in shapes}
-        lengths: dict[str, int] = {}
-        for name, shape in shapes.items():
-            found = learned[name]
-            expected = tuple(
-                lengths.setdefault(size, length) if isinstance(size, str) else size
-                for size, length in zip(shape, found.shape, strict=False)
-            )
-            if found.ndim != len(shape) or found.shape != expected or not np.isfinite(found).all():
-                raise ValueError(
-                    f"the learner {self.name!r} keeps finite numbers `{name}` {list(shape)}, got shape "
-                    f"{found.shape}."
-                )
-        return FittedLearner(self, dimensions, learned, bool(arrays.get("batched", False)))
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedLearner:
@@ -138,6 +113,32 @@ class FittedLearner:
         if self.learner._shapes(self.dimensions) is None:
             return None
         return {**self.learned, "batched": np.array(self.batched)}
+
+
+def restored(learner: Learner, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLearner:
+    """Return a fitted learner from the arrays of `FittedLearner.arrays`.
+
+    Raises:
+        NotDescribedError: the learner stores no arrays and must be fitted again.
+        ValueError: arrays that do not fit the learner.
+    """
+    shapes = learner._shapes(dimensions)
+    if shapes is None:
+        raise NotDescribedError(f"the learner {learner.name!r} keeps no arrays: fit it again.")
+    learned = {name: np.asarray(arrays.get(name, np.nan), np.float64) for name in shapes}
+    lengths: dict[str, int] = {}
+    for name, shape in shapes.items():
+        found = learned[name]
+        expected = tuple(
+            lengths.setdefault(size, length) if isinstance(size, str) else size
+            for size, length in zip(shape, found.shape, strict=False)
+        )
+        if found.ndim != len(shape) or found.shape != expected or not np.isfinite(found).all():
+            raise ValueError(
+                f"the learner {learner.name!r} keeps finite numbers `{name}` {list(shape)}, got shape "
+                f"{found.shape}."
+            )
+    return FittedLearner(learner, dimensions, learned, bool(arrays.get("batched", False)))
 
 
 class NotDescribedError(Error, ValueError):

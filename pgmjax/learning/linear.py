@@ -143,14 +143,14 @@ def least_squares(
         float64 [batch, dimensions].
     """
     roots = np.sqrt(weights / weights.max())
-    scaled, told = rows * roots[:, None], (answers * roots).T
+    scaled, targets = rows * roots[:, None], (answers * roots).T
     ridge = penalty / weights.max()
     if len(rows) < rows.shape[1]:
-        return (scaled.T @ _solver(_gram(scaled), ridge)(told)).T
+        return (scaled.T @ _solver(_gram(scaled), ridge)(targets)).T
     solved = _solver(_gram(scaled.T), ridge)
-    found = solved(scaled.T @ told)
+    found = solved(scaled.T @ targets)
     if ridge == 0:  # one step of refinement against the rounding of the normal equations
-        found = found + solved(scaled.T @ (told - scaled @ found))
+        found = found + solved(scaled.T @ (targets - scaled @ found))
     return found.T
 
 
@@ -169,14 +169,14 @@ def chosen_penalty(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -
         Golub, Heath and Wahba 1979, "Generalized cross-validation", for the closed form.
     """
     roots = np.sqrt(weights)
-    scaled, told = rows * roots[:, None], (answers * roots).T
+    scaled, targets = rows * roots[:, None], (answers * roots).T
     left, values, _ = np.linalg.svd(scaled, full_matrices=False)
     grid = _PENALTIES * max(float((scaled**2).sum()) / len(rows), np.finfo(float).tiny)
-    shared = left.T @ told
+    shared = left.T @ targets
     errors = []
     for penalty in grid:
         kept = values**2 / (values**2 + penalty)
-        missed = told - left @ (kept[:, None] * shared)
+        missed = targets - left @ (kept[:, None] * shared)
         leverage = (left**2) @ kept
         errors.append(((missed / np.maximum(1 - leverage, 1e-12)[:, None]) ** 2).sum(axis=0))
     return grid[np.argmin(errors, axis=0)]
@@ -191,18 +191,18 @@ def _gram(rows: np.ndarray) -> np.ndarray:
 
 
 def _solver(gram: np.ndarray, ridge: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that gives the minimum-norm solution of ``(gram + ridge I) x = told``."""
+    """Return a function that gives the minimum-norm solution of ``(gram + ridge I) x = targets``."""
     matrix = gram + ridge * np.eye(len(gram)) if ridge else gram
     try:
         factor = scipy.linalg.cho_factor(matrix)
         diagonal = np.diag(factor[0]) ** 2
         if diagonal.min() > _CONDITION * diagonal.max():
-            return lambda told: scipy.linalg.cho_solve(factor, told)
+            return lambda targets: scipy.linalg.cho_solve(factor, targets)
     except np.linalg.LinAlgError:
         pass
     values, vectors = np.linalg.eigh(matrix)
     kept = values > len(values) * np.finfo(float).eps * max(values.max(), 0.0) * 10
-    return lambda told: vectors[:, kept] @ ((vectors[:, kept].T @ told) / values[kept, None])
+    return lambda targets: vectors[:, kept] @ ((vectors[:, kept].T @ targets) / values[kept, None])
 
 
 PRECISION = 1e-3

@@ -103,7 +103,6 @@ class MLP(Learner):
             batch_size=min(self.batch_size, len(given.encodings)),
             learning_rate=self.learning_rate,
             penalty=self.penalty,
-            order_seed=ORDER_SEED,
         )
         learned: dict[str, Any] = {}
         for depth, (weights, constants) in enumerate(layers):
@@ -159,7 +158,6 @@ def train(
     batch_size: int,
     learning_rate: float,
     penalty: float,
-    order_seed: int,
 ) -> Layers:
     """Return trained layers.
 
@@ -168,13 +166,12 @@ def train(
         inputs: [examples, dimensions].
         targets: [batch, examples].
         weights: [examples].
-        epochs: number of passes through the examples, each in a new order.
+        epochs: number of passes through the examples, each in a new order, which all networks share.
         batch_size: examples per step; the last step of an epoch takes the remaining ones.
         learning_rate: learning rate of Adam.
         penalty: factor of half the sum of squared weights, divided by the number of examples of a step.
-        order_seed: seed of the orders, which all networks share.
     """
-    order = _orders(len(inputs), epochs, batch_size, order_seed)
+    order = _orders(len(inputs), epochs, batch_size)
     shared = [np.asarray(array, np.float32) for array in (inputs, weights)]
     rates = (np.float32(learning_rate), np.float32(penalty))
     rows = len(targets)
@@ -205,9 +202,9 @@ def _outputs(layers: Any, values: Any, maximum: Callable[[Any, float], Any]) -> 
     return (values @ last + shift)[..., 0]
 
 
-def _orders(examples: int, epochs: int, batch_size: int, seed: int) -> np.ndarray:
+def _orders(examples: int, epochs: int, batch_size: int) -> np.ndarray:
     """Return the examples of each step [steps, batch_size]; the last step of an epoch is padded with -1."""
-    drawn = generator(seed)
+    drawn = generator(ORDER_SEED)
     steps = -(-examples // batch_size)
     order = np.full((epochs, steps * batch_size), -1, np.int32)
     for row in order:

@@ -22,7 +22,7 @@ from pgmjax import random
 from pgmjax._internal import checks, files, formats
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.learning.base import FittedLearner, Learner
+from pgmjax.learning.base import FittedLearner, Learner, restored
 from pgmjax.learning.encodings import ENCODINGS, CellWeights, Encoding, as_encoding
 from pgmjax.learning.learners import as_learner, as_learners
 from pgmjax.learning.training_set import TrainingSet, group_cliques
@@ -226,7 +226,7 @@ class Predictor:
             ValueError: a learner that is not linear in the training answers, training answers with different
                 noise distributions, or more than `MAX_TRACED` of them.
         """
-        part = self.serving(query)
+        part = self._serving(query)
         if part.distribution is None:
             raise ValueError(
                 "the training answers have noise of different distributions: no bound is worked out."
@@ -239,7 +239,7 @@ class Predictor:
         missed = np.abs(influence @ part.encodings - encodings).max(axis=1)
         return bounds, missed <= 1e-6 * np.maximum(1.0, np.abs(encodings).max(axis=1))
 
-    def serving(self, query: Query) -> Part:
+    def _serving(self, query: Query) -> Part:
         """Return the part that answers a query.
 
         Raises:
@@ -295,7 +295,7 @@ class Predictor:
         FOLDER.write(folder, record, stored)
 
     def _predict(self, query: Query) -> np.ndarray:
-        part = self.serving(query)
+        part = self._serving(query)
         return part.fitted.predict(self.encoding.encode(query, self.domain, part.clique))
 
 
@@ -552,7 +552,7 @@ def _part(arrays: dict[str, np.ndarray], about: dict[str, Any], seed: int) -> Pa
     fitted: FittedLearner
     if about["learned"]:
         learned = {name.removeprefix(_LEARNED): array for name, array in arrays.items()}
-        fitted = learner.restore(learned, encodings.shape[1])
+        fitted = restored(learner, learned, encodings.shape[1])
     else:
         fitted = learner.fit(encodings, answers, weights=weights_of(stddevs), seed=seed)
     noise = about["distribution"]

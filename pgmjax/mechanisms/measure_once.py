@@ -261,13 +261,13 @@ class MaximumEntropy(MeasureOnce):
         domain, estimator = run.request.domain, run.estimator
         with carry_measurements(measurements):
             plan = estimator.plan(domain, [each.clique for each in measurements])
-            slow = plan.oracle.forecast.seconds > max_entropy.SLOW
+            slow = plan.oracle.forecast.seconds > max_entropy.SLOW_SECONDS
             settings = max_entropy.MaxEntropy(
                 alpha=self.alpha,
                 solver="newton" if slow else "exact",
                 oracle=str(estimator.oracle),
                 max_steps=estimator.max_steps,
-                tol=max_entropy.CLOSE if estimator.tol is None else estimator.tol,
+                tol=max_entropy.LEAST_TOLERANCE if estimator.tol is None else estimator.tol,
                 max_bytes=estimator.max_bytes,
                 progress=estimator.progress,
             )

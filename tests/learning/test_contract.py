@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax.learning import LEARNERS, MLP, NotDescribedError, SklearnLearner, as_learner
+from pgmjax.learning.base import restored
 
 SMALL = {
     "mlp": MLP(hidden=(8,), epochs=5, batch_size=7),
@@ -52,17 +53,17 @@ def test_what_is_learned_comes_back_from_arrays(learner, answers):
     arrays = fitted.arrays()
     if arrays is None:
         with pytest.raises(NotDescribedError, match="fit it again"):
-            learner.restore({}, 6)
+            restored(learner, {}, 6)
         return
-    again = learner.restore(arrays, 6)
+    again = restored(learner, arrays, 6)
     assert np.array_equal(again.predict(FRESH), fitted.predict(FRESH))
     with pytest.raises(ValueError, match=learner.name):
-        learner.restore(arrays, 5)
+        restored(learner, arrays, 5)
     with pytest.raises(ValueError, match=learner.name):
-        learner.restore({}, 6)
+        restored(learner, {}, 6)
     spoiled = {name: np.full_like(np.asarray(array, float), np.nan) for name, array in arrays.items()}
     with pytest.raises(ValueError, match=learner.name):
-        learner.restore(spoiled, 6)
+        restored(learner, spoiled, 6)
 
 
 @BY_NAME

@@ -124,14 +124,14 @@ def test_a_constant_is_no_influence():
 def test_the_smallest_learner_answers():
     parts = tuple(taught([marginal(clique)], clique=clique).parts[0] for clique in (AB, ("b",)))
     predictor = Predictor(DOMAIN, CellWeights(), parts)
-    assert predictor.serving(marginal(("b",))) is parts[1]
-    assert predictor.serving(marginal(("a",))) is parts[0]
+    assert predictor._serving(marginal(("b",))) is parts[1]
+    assert predictor._serving(marginal(("a",))) is parts[0]
     with pytest.raises(ValueError, match="no learner learned"):
         Predictor(DOMAIN, CellWeights(), parts[1:]).predict(marginal(("a",)))
     with pytest.raises(ValueError, match="'zip'"):
         predictor.predict(marginal(("zip",)))
     with pytest.raises(TypeError, match="expected a query"):
-        predictor.serving("b")
+        predictor._serving("b")
 
 
 def test_answers_of_another_number_are_refused():

@@ -220,7 +220,8 @@ def _component(rows: Rows, attributes: tuple[int, ...]) -> Rows:
 Coordinates = Cells | Span
 
 
-_REFACTOR = 64
+REFACTOR = 64
+"""The estimator is factorised anew after this many answers were appended."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -277,8 +278,7 @@ class BestLinearUnbiased:
         if answers.shape != (len(rows),) or not np.isfinite(answers).all():
             raise ValueError(f"expected {len(rows)} finite answers, one a row, got shape {answers.shape}.")
         every = tuple(as_distributions("row", distributions, len(rows), continuous))
-        noise = NoiseCovariance.of([distribution.stddev for distribution in every])
-        return cls._of(Cells(rows.shape[1]), rows, answers, every, noise)
+        return cls._of(Cells(rows.shape[1]), rows, answers, every)
 
     @classmethod
     def of(cls, history: History, *, continuous: bool = False) -> BestLinearUnbiased:
@@ -295,12 +295,8 @@ class BestLinearUnbiased:
         """
         coordinates = coordinates_of(as_history(history).rows)
         distributions = _distributions(history, continuous)
-        if history.covariance is None:
-            noise = NoiseCovariance.of([distribution.stddev for distribution in distributions])
-        else:
-            noise = NoiseCovariance.of(None, history.covariance)
         rows = coordinates.of(history.rows)[0]
-        return cls._of(coordinates, rows, history.values, distributions, noise)
+        return cls._of(coordinates, rows, history.values, distributions, history.covariance)
 
     @classmethod
     def _of(
@@ -309,8 +305,9 @@ class BestLinearUnbiased:
         rows: np.ndarray,
         values: np.ndarray,
         distributions: tuple[NoiseDistribution, ...],
-        noise: NoiseCovariance,
+        covariance: np.ndarray | None = None,
     ) -> BestLinearUnbiased:
+        noise = NoiseCovariance.of([distribution.stddev for distribution in distributions], covariance)
         return cls(coordinates, rows, values, distributions, noise, Information.of(noise.whiten(rows)))
 
     def append(
@@ -337,12 +334,12 @@ class BestLinearUnbiased:
         coordinates, entries = self.coordinates.appended(row)
         rows = np.pad(self.rows, ((0, 1), (0, len(entries) - self.rows.shape[1])))
         rows[-1] = entries
-        noise = NoiseCovariance.of(np.append(self.noise.stddevs, distribution.stddev))
         values, distributions = np.append(self.values, float(value)), (*self.distributions, distribution)
         if not np.isfinite(values[-1]):
             raise ValueError("the appended answer must be finite.")
-        if self.information.updates >= _REFACTOR:
-            return self._of(coordinates, rows, values, distributions, noise)
+        if self.information.updates >= REFACTOR:
+            return self._of(coordinates, rows, values, distributions)
+        noise = NoiseCovariance.of(np.append(self.noise.stddevs, distribution.stddev))
         information = self.information.widened(len(entries)).append(entries / distribution.stddev)
         return BestLinearUnbiased(coordinates, rows, values, distributions, noise, information)
 
@@ -377,7 +374,8 @@ class BestLinearUnbiased:
         Args:
             target: a query of one row, or its entries [cells].
             biased: as in `combination`; the distribution then covers the noise alone, without the bias.
-            method: how the distribution is computed, see `history.distribution_of`.
+            method: how the distribution is computed: `auto`, `characteristic`, `convolution` or
+                `monte-carlo`, see `bayes.inference.distribution_of`.
             options: options of the method.
 
         Raises:

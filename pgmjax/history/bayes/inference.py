@@ -298,7 +298,8 @@ METHODS: dict[str, Callable[..., SumDistribution]] = {
     "convolution": convolve,
     "monte-carlo": simulate,
 }
-_ENDS = 1e-7  # of a lattice step: keeps a true answer at an end inside in spite of rounding
+ENDS = 1e-7
+"""Of a lattice step: keeps a true answer at an end inside in spite of rounding."""
 
 
 def distribution_of(distribution: NoiseSum, method: str = "auto", **options: Any) -> SumDistribution:
@@ -334,7 +335,7 @@ class Inference(Named):
     Attributes:
         value: the estimate (counts).
         distribution: distribution of the error.
-        method: how it is computed, see `history.distribution_of`.
+        method: how it is computed, see `distribution_of`.
         options: options of the method.
         biased: whether the target was not estimable, so that the distribution omits a bias of unknown size.
 
@@ -389,7 +390,7 @@ class Inference(Named):
             ValueError: the level is outside (0, 1), or too close to 1 for the method.
         """
         low, high = self.computed.shortest(level)
-        slack = _ENDS * self.computed.step if isinstance(self.computed, LatticeDistribution) else 0.0
+        slack = ENDS * self.computed.step if isinstance(self.computed, LatticeDistribution) else 0.0
         return self.value - high - slack, self.value - low + slack
 
     def probability(self, low: float = -math.inf, high: float = math.inf) -> float:
@@ -504,8 +505,8 @@ class Claim:
         strict: whether the ends are excluded; relevant for discrete distributions only.
 
     Example:
-        >>> Claim(low=0.0).opposite
-        Claim(low=-inf, high=0.0, strict=True)
+        >>> Claim(low=0.0)  # at least 0; that it is less is Claim(high=0.0, strict=True)
+        Claim(low=0.0, high=inf, strict=False)
     """
 
     low: float = -math.inf
@@ -519,15 +520,6 @@ class Claim:
                 raise ValueError(f"the {name} end of a claim must be a number or infinite, got {value!r}.")
         if self.low > self.high:
             raise ValueError("a claim's low end must not be above its high end.")
-
-    @property
-    def opposite(self) -> Claim | None:
-        """The opposite claim, if it is a single interval."""
-        if self.low == -math.inf and self.high < math.inf:
-            return Claim(low=self.high, strict=not self.strict)
-        if self.high == math.inf and self.low > -math.inf:
-            return Claim(high=self.low, strict=not self.strict)
-        return None
 
     def within(self, distribution: SumDistribution, value: float) -> float:
         """Return the probability of the claim, given an estimate and the distribution of its error."""

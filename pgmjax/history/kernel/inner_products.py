@@ -17,12 +17,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Rows, TermGroup, VectorProducts, kronecker
+from pgmjax.history.rows import Rows, TermGroup, VectorProducts, kronecker, prior_over
 
 _CHUNK_NUMBERS = 4_000_000
 _TILE = 1024
@@ -206,12 +207,12 @@ class Projections:
         result = np.empty((len(group.rows), math.prod(self.rows.domain.shape[k] for k in keep)))
         if keep and len(group.terms) >= len(group.rows) * _MANY_TERMS:
             for row, (start, stop) in enumerate(itertools.pairwise(ends)):
-                *others, last = self.rows.factors(group.terms[start:stop], keep)
+                *others, last = _factors(self.rows, group.terms[start:stop], keep)
                 result[row] = (kronecker(scale[start:stop], others).T @ last).reshape(-1)
             return result
         for low, high in _chunks(group, result.shape[1]):
             some = slice(ends[low], ends[high])
-            table = kronecker(scale[some], self.rows.factors(group.terms[some], keep))
+            table = kronecker(scale[some], _factors(self.rows, group.terms[some], keep))
             result[low:high] = np.add.reduceat(table, ends[low:high] - ends[low], axis=0)
         return result
 
@@ -266,6 +267,11 @@ def by_terms(group: TermGroup, other: TermGroup, sizes: list[int]) -> bool:
     return one_by_one <= made + len(group.rows) * len(other.rows) * (2 * cells * _FLOP + _PASS)
 
 
+def _factors(rows: Rows, terms: np.ndarray, attributes: Iterable[int]) -> list[np.ndarray]:
+    """Return the vectors of some terms on some attributes, by position: [terms, size] for each."""
+    return [rows.vectors[place][rows.index[terms, place]] for place in attributes]
+
+
 def _shared(group: TermGroup, other: TermGroup) -> tuple[int, ...]:
     return tuple(k for k in group.attributes if k in other.attributes)
 
@@ -294,4 +300,4 @@ def _same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) ->
         checks.kind(each, Rows | None, "a kernel is of Rows", "give history.rows or Rows.of")
     if others is not None and others.domain.sizes != rows.domain.sizes:
         raise ValueError(f"expected rows over {rows.domain!r}, got rows over {others.domain!r}.")
-    return rows.prior_of_cells(prior)
+    return prior_over(rows.domain, prior)

@@ -348,20 +348,7 @@ class CrossValidation:
         Raises:
             ValueError: alpha not finite and > 0.
         """
-        alpha = checks.number("alpha", alpha, above=0)
-        spectrum = self.pca.spectrum
-        if not spectrum.noise.independent:
-            return self._with_correlated_noise(alpha)[0]
-        left = spectrum.unestimable_part(alpha)
-        whitened = spectrum.noise.whiten(self.pca.system.answers)
-        rest = spectrum.directions @ (left * (spectrum.directions.T @ whitened))
-        if len(self.folds) == len(rest):
-            return spectrum.noise.stddevs * rest / ((spectrum.directions**2) @ left)
-        root = np.sqrt(left)
-        for fold in self.folds:
-            half = spectrum.directions[fold] * root
-            rest[fold] = scipy.linalg.solve(half @ half.T, rest[fold], assume_a="pos", check_finite=False)
-        return spectrum.noise.stddevs * rest
+        return self._held_out(alpha)[0]
 
     def error(self, alpha: float) -> float:
         """Return the estimated mean squared error (counts^2) of predictions at an alpha.
@@ -372,11 +359,9 @@ class CrossValidation:
         Raises:
             ValueError: alpha not finite and > 0.
         """
-        noise = self.pca.spectrum.noise
-        if noise.independent:
-            return float(np.mean(self.residuals(alpha) ** 2) - np.mean(noise.variances))
-        residuals, shared = self._with_correlated_noise(checks.number("alpha", alpha, above=0))
-        return float(np.mean(residuals**2) - np.mean(noise.variances) + 2 * np.mean(shared))
+        residuals, shared = self._held_out(alpha)
+        variances = self.pca.spectrum.noise.variances
+        return float(np.mean(residuals**2) - np.mean(variances) + 2 * np.mean(shared))
 
     def choose(
         self, low: float | None = None, high: float | None = None, *, ratio: float = 1.2
@@ -420,8 +405,26 @@ class CrossValidation:
         at = int(np.argmin(errors))
         return AlphaChoice(float(alphas[at]), float(errors[at]), alphas, errors)
 
-    def _with_correlated_noise(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    def _held_out(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the residuals and the covariance of each prediction with its own answer's noise [rows]."""
+        alpha = checks.number("alpha", alpha, above=0)
+        spectrum = self.pca.spectrum
+        if not spectrum.noise.independent:
+            return self._with_correlated_noise(alpha)
+        left = spectrum.unestimable_part(alpha)
+        whitened = spectrum.noise.whiten(self.pca.system.answers)
+        rest = spectrum.directions @ (left * (spectrum.directions.T @ whitened))
+        if len(self.folds) == len(rest):
+            rest /= (spectrum.directions**2) @ left
+        else:
+            root = np.sqrt(left)
+            for fold in self.folds:
+                half = spectrum.directions[fold] * root
+                rest[fold] = scipy.linalg.solve(half @ half.T, rest[fold], assume_a="pos", check_finite=False)
+        return spectrum.noise.stddevs * rest, np.zeros(len(rest))
+
+    def _with_correlated_noise(self, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same where noise of one fold tells of that of others: fold by fold, from the kernel."""
         answers, covariance = self.pca.system.answers, self.pca.history.full_covariance()
         kernel = self.pca.spectrum.kernel()
         residuals, shared = np.empty(len(answers)), np.empty(len(answers))

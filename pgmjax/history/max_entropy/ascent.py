@@ -163,11 +163,11 @@ MEMORY = 20
 RESTARTS = 5
 SWEEPS = 2
 """Sweeps between two samples."""
-PIECES = 10
+PATH_SAMPLES = 10
 """Samples on the path from the prior to given weights."""
 REACH = 1.0
 """Largest change of the distribution in one step, as the root of twice its divergence (nats)."""
-INNER = 30
+MOST_PRODUCTS = 30
 """Maximum number of products with the covariance in one step."""
 
 
@@ -209,12 +209,6 @@ class AscentSearch:
         if self.gap <= self._tol * max(1.0, abs(self.best.primal)):
             raise Converged
         return point
-
-    def found(self) -> DualPoint:
-        """Return the point of the lowest primal objective."""
-        if self.best is None:
-            raise FloatingPointError("the dual is not finite at its starting point")
-        return self.best
 
 
 def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, search: AscentSearch) -> Status:
@@ -322,7 +316,7 @@ class Newton:
 
     def sample(self, chains: Chains, weights: np.ndarray) -> tuple[Chains, Sample]:
         """Move the chains under the model of some weights and sample them."""
-        tables = self.dual.tables(weights)
+        tables = self.dual.features.tables(weights)
         groups = len(self.dual.features.groups)
         taken = []
         for _ in range(self.snapshots):
@@ -361,7 +355,7 @@ class Newton:
             method="L-BFGS-B",
             jac=True,
             bounds=ends / self.scales[:, None],
-            options={"maxcor": 30, "maxiter": INNER, "maxfun": INNER},
+            options={"maxcor": 30, "maxiter": MOST_PRODUCTS, "maxfun": MOST_PRODUCTS},
         )
         step = found.x * self.scales
         return step, math.sqrt(sample.curved(step)[1] + float(floors @ step**2))
@@ -401,10 +395,10 @@ class Newton:
         if not weights.any():
             return chains, 0.0
         means = []
-        for number in range(PIECES + 1):
-            chains, sample = self.sample(chains, weights * number / PIECES)
+        for number in range(PATH_SAMPLES + 1):
+            chains, sample = self.sample(chains, weights * number / PATH_SAMPLES)
             means.append(float(sample.means @ weights))
-        return chains, (sum(means) - 0.5 * (means[0] + means[-1])) / PIECES
+        return chains, (sum(means) - 0.5 * (means[0] + means[-1])) / PATH_SAMPLES
 
     def exactly(self, chains: Chains, start: np.ndarray, search: AscentSearch, max_steps: int) -> Status:
         """Ascend by exact gradients, one inference per step.

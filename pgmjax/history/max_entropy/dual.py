@@ -21,23 +21,19 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.history.history import History
 from pgmjax.history.kernel.inner_products import squared_norms
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Rows, TermGroup, VectorProducts
+from pgmjax.history.rows import Rows, TermGroup, VectorProducts, prior_over
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-
-if TYPE_CHECKING:
-    from pgmjax.history.history import History
 
 MAX_TABLE = 50_000_000
 """Cells of the largest table over the attributes of one term (400 MB)."""
@@ -48,31 +44,25 @@ class Dual:
     """The dual problem, with exact inference.
 
     Attributes:
-        features: the rows.
-        layout: cliques and prior.
+        features: the rows and the prior.
         targets: the noisy answers over the total [rows].
         penalty: penalty for the noise.
         alpha: weight of the likelihood that is in the penalty.
         total: number of records (counts).
-        plan: plan of inference on the layout's cliques; None without exact inference.
+        plan: plan of inference on the features' cliques; None without exact inference.
     """
 
     features: Features
-    layout: FeatureCliques
     targets: np.ndarray
     penalty: Penalty
     alpha: float
     total: float
     plan: oracles.Plan | None = None
 
-    def tables(self, weights: np.ndarray) -> list[np.ndarray]:
-        """Return the log-potentials of all cliques at some weights."""
-        return self.layout.tables(self.features.potentials(weights))
-
     def at(self, weights: np.ndarray) -> DualPoint:
         """Evaluate the dual, its gradient and the primal at weights within the box: one inference."""
         assert self.plan is not None
-        tables = self.tables(weights)
+        tables = self.features.tables(weights)
         log_partition, marginals = self.plan.infer(tables)
         marginals = [np.asarray(table, np.float64) for table in marginals]
         answers = self.features.answers(marginals[: len(self.features.groups)])
@@ -101,12 +91,11 @@ class Dual:
             primal=divergence + self.penalty.value(residuals),
         )
 
-    def scales(self, prior: ProductPrior) -> np.ndarray:
+    def scales(self) -> np.ndarray:
         """Return a step size for every weight [rows]: one over the root of its curvature at the prior."""
-        means = self.features.rows.mean(prior)
-        variances = (
-            np.maximum(squared_norms(self.features.rows, prior) - means**2, 0.0) + self.penalty.curvature
-        )
+        rows, prior = self.features.rows, self.features.prior
+        spreads = np.maximum(squared_norms(rows, prior) - rows.mean(prior) ** 2, 0.0)
+        variances = spreads + self.penalty.curvature
         largest = float(variances.max(initial=0.0))
         return np.asarray(1.0 / np.sqrt(np.maximum(variances, 1e-12 * largest if largest else 1.0)))
 
@@ -135,85 +124,38 @@ class DualPoint:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FeatureCliques:
-    """The cliques of a model: those of its features, and attributes of the prior alone.
+class Features:
+    """All rows as features of one record, grouped by the attributes of their terms, and the prior.
 
     Attributes:
-        domain: the attributes.
-        cliques: the features' cliques first, then single attributes.
-        base: log-probabilities of the prior, each attribute's in one clique that contains it.
+        rows: the rows.
+        prior: the prior.
+        groups: their terms grouped by attributes, excluding terms without attributes.
+        constants: sum of the terms without attributes in each row [rows].
+        cliques: the attributes of each group, then single attributes whose prior has no other place.
+        base: log-probabilities of the prior, each attribute's in the first clique that contains it.
     """
 
-    domain: Domain
+    rows: Rows
+    prior: ProductPrior
+    groups: tuple[CliqueTerms, ...]
+    constants: np.ndarray
     cliques: tuple[Clique, ...]
     base: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, features: Features, prior: ProductPrior) -> FeatureCliques:
-        """Assign the prior of every attribute to a clique."""
-        domain = features.rows.domain
-        cliques = list(features.cliques)
-        tables = [np.zeros(domain.shape_of(clique)) for clique in cliques]
-        for name in domain.attributes:
-            probabilities = prior.marginal(name)
-            at = next((i for i, clique in enumerate(cliques) if name in clique), None)
-            if at is None and cliques and np.all(probabilities == probabilities[0]):
-                continue  # uniform, and in no clique: no effect
-            if at is None:
-                cliques.append((name,))
-                tables.append(np.zeros(domain[name]))
-                at = len(cliques) - 1
-            with np.errstate(divide="ignore"):
-                logs = np.log(probabilities)
-            axis = cliques[at].index(name)
-            tables[at] += logs.reshape([-1 if i == axis else 1 for i in range(tables[at].ndim)])
-        return cls(domain, tuple(cliques), tuple(tables))
+    def of(cls, rows: Rows, prior: ProductPrior | None = None) -> Features:
+        """Group the terms of rows, and assign the prior of every attribute to a clique.
 
-    @property
-    def finite(self) -> bool:
-        """Return whether every cell is possible under the prior."""
-        return all(bool(np.isfinite(table).all()) for table in self.base)
-
-    def plan(self, oracle: str, dtype: str, max_bytes: int | None) -> oracles.Plan:
-        """Plan inference on the cliques; raise `ModelTooLargeError` if it does not fit."""
-        structure, attributes = Structure.named(self.domain.sizes, list(self.cliques))
-        return oracles.plan(
-            structure,
-            attributes,
-            oracle,
-            itemsize=np.dtype(dtype).itemsize,
-            max_bytes=max_bytes,
-            finite=self.finite,
-            compiled=True,
-        )
-
-    def tables(self, potentials: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the log-potentials of all cliques: the features' with the prior's."""
-        rest = self.base[len(potentials) :]
-        return [*(p + b for p, b in zip(potentials, self.base, strict=False)), *rest]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Features:
-    """All rows as features of one record, grouped by the attributes of their terms.
-
-    Attributes:
-        rows: the rows.
-        groups: their terms grouped by attributes, excluding terms without attributes.
-        constants: sum of the terms without attributes in each row [rows].
-    """
-
-    rows: Rows
-    groups: tuple[CliqueTerms, ...]
-    constants: np.ndarray
-
-    @classmethod
-    def of(cls, rows: Rows) -> Features:
-        """Group the terms of rows.
+        Args:
+            rows: the rows.
+            prior: the prior. Default: the uniform one.
 
         Raises:
-            ValueError: a term names attributes with more than `MAX_TABLE` cells together.
+            ValueError: a term names attributes with more than `MAX_TABLE` cells together, or the prior is
+                over another domain.
         """
+        prior = prior_over(rows.domain, prior)
         constants: np.ndarray = np.zeros(rows.num_rows)
         groups = []
         for group in rows.groups:
@@ -222,12 +164,36 @@ class Features:
             else:
                 owner = rows.owner[group.terms]
                 constants = np.bincount(owner, rows.coefficients[group.terms], rows.num_rows)
-        return cls(rows, tuple(groups), constants)
+        cliques = [group.clique for group in groups]
+        for name, p in zip(rows.domain, prior.probabilities, strict=True):
+            uniform = bool(cliques) and np.all(p == p[0])  # it has no effect where no clique holds it
+            if not uniform and not any(name in clique for clique in cliques):
+                cliques.append((name,))
+        base: list[np.ndarray] = []
+        left = dict(zip(rows.domain, prior.probabilities, strict=True))
+        for clique in cliques:
+            with np.errstate(divide="ignore"):
+                logs = [np.log(left.pop(name, np.ones(rows.domain[name]))) for name in clique]
+            base.append(functools.reduce(np.add.outer, logs))
+        return cls(rows, prior, tuple(groups), constants, tuple(cliques), tuple(base))
 
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The attributes of each group."""
-        return tuple(group.clique for group in self.groups)
+    def plan(self, oracle: str, dtype: str, max_bytes: int | None) -> oracles.Plan:
+        """Plan inference on the cliques; raise `ModelTooLargeError` if it does not fit."""
+        structure, attributes = Structure.named(self.rows.domain.sizes, list(self.cliques))
+        return oracles.plan(
+            structure,
+            attributes,
+            oracle,
+            itemsize=np.dtype(dtype).itemsize,
+            max_bytes=max_bytes,
+            finite=all(bool(np.isfinite(table).all()) for table in self.base),
+            compiled=True,
+        )
+
+    def tables(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Return the log-potentials of all cliques: the rows' with the prior's."""
+        added = zip(self.potentials(weights), self.base, strict=False)
+        return [*(table + base for table, base in added), *self.base[len(self.groups) :]]
 
     def potentials(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the log-potentials of every group, ``sum_i w_i f_i`` without the constants."""

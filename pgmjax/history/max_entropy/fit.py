@@ -28,7 +28,7 @@ from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History, as_history
 from pgmjax.history.kernel.inner_products import squared_norms
 from pgmjax.history.max_entropy.ascent import AscentSearch, Chains, Newton, ascend, draw
-from pgmjax.history.max_entropy.dual import Dual, FeatureCliques, Features, penalty_of
+from pgmjax.history.max_entropy.dual import Dual, Features, penalty_of
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -41,15 +41,15 @@ from pgmjax.model.regions import RegionModel
 
 PENALTIES = ("auto", "laplace", "gaussian")
 SOLVERS = ("auto", "exact", "newton", "regions", "chains")
-SLOW = 0.5
+SLOW_SECONDS = 0.5
 """If an inference is forecast to take more than this many seconds, the curvature is sampled."""
-LONG = 10.0
+LONG_SECONDS = 10.0
 """If it is forecast to take more than this many, `auto` fits regions instead."""
-UNKNOWN = 1.0
+DEFAULT_ALPHA = 1.0
 """Alpha if nothing tells: no prior, and no query about several attributes."""
-CLOSE = 1e-4
+LEAST_TOLERANCE = 1e-4
 """The least tolerance of a fit of regions, and the usual one of a release, in shares of the loss."""
-AGAIN = 1.5
+REFIT_RATIO = 1.5
 """Regions are fitted again if alpha is more than so many times what their one-way marginals ask for."""
 
 
@@ -202,8 +202,7 @@ class MaxEntropy(Named):
         Raises:
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
         """
-        layout = FeatureCliques.of(Features.of(history.rows), self._prior(history))
-        return layout.plan(self.oracle, self.dtype, self.max_bytes)
+        return self._plan(Features.of(as_history(history).rows, self.prior))
 
     def dual(self, history: History, total: float) -> Dual:
         """Return the dual problem, for custom solvers and tests.
@@ -212,9 +211,8 @@ class MaxEntropy(Named):
             history: noisy answers.
             total: number of records (counts), public.
         """
-        history = as_history(history)
         problem = self._problem(history, checks.total(total))
-        return dataclasses.replace(problem, plan=self.plan(history))
+        return dataclasses.replace(problem, plan=self._plan(problem.features))
 
     def fit(self, history: History, total: float, warm_start: Any = None) -> MaxEntropyFit:
         """Fit the distribution.
@@ -229,11 +227,10 @@ class MaxEntropy(Named):
             ValueError: the history has no answers, the total is not positive, the number of weights is wrong,
                 or the model does not fit in memory.
         """
-        history = as_history(history)
         problem = self._problem(history, checks.total(total))
         check_counts(history.domain, history.measurements[0], float(total))
         by_regions = self._by_regions(history)
-        plan = self._feasible_plan(history, by_regions)
+        plan = self._feasible_plan(problem, by_regions)
         start = np.zeros(history.num_rows) if warm_start is None else np.array(warm_start, np.float64)
         if start.shape != (history.num_rows,) or not np.isfinite(start).all():
             raise ValueError(
@@ -248,24 +245,22 @@ class MaxEntropy(Named):
                     raise
         if found is None:
             found = self._ascended(history, dataclasses.replace(problem, plan=plan), start)
-        told = of_measurements(history.measurements)
-        return dataclasses.replace(found, model=with_inputs(found.model, told))
+        inputs = of_measurements(history.measurements)
+        return dataclasses.replace(found, model=with_inputs(found.model, inputs))
 
     def _ascended(self, history: History, dual: Dual, start: np.ndarray) -> MaxEntropyFit:
         """Maximise the dual, by exact gradients if it has a plan."""
-        box, prior = dual.penalty.box, self._prior(history)
-        start = np.clip(start, -box, box)
-        scales = dual.scales(prior)
+        start = np.clip(start, -dual.penalty.box, dual.penalty.box)
+        features, scales = dual.features, dual.scales()
         with Progress("max_entropy", self.max_steps, self.progress) as bar:
             search = AscentSearch(dual, self.tol, bar)
-            quick = dual.plan is not None and not _takes(dual.plan, SLOW)
+            quick = dual.plan is not None and not _takes(dual.plan, SLOW_SECONDS)
             if self.solver == "exact" or (self.solver == "auto" and quick):
                 return _finish(dual, search, ascend(dual, start, scales, self.max_steps, search))
             floors = history.rows.largest() ** 2
             newton = Newton(dual, scales, floors)
-            chains = Chains.start(
-                history.domain, dual.layout.cliques, prior.probabilities, self.chains, self.seed
-            )
+            given = features.cliques, features.prior.probabilities, self.chains, self.seed
+            chains = Chains.start(history.domain, *given)
             rough = newton.roughly(chains, start, self.chain_steps)
             if dual.plan is None:
                 return _estimate(newton, *rough, self.chain_steps)
@@ -277,7 +272,7 @@ class MaxEntropy(Named):
         if self.alpha is None and self.prior is None:
             # an exact fit is pulled towards uniform tables: what its product asks for is no weight for that
             better = alpha_of(history, _product(history, found.model), problem.total)
-            if better * AGAIN < problem.alpha:
+            if better * REFIT_RATIO < problem.alpha:
                 return self._regions(history, problem.total, better)
         return found
 
@@ -293,7 +288,7 @@ class MaxEntropy(Named):
             total,
             constraints=[StructuralZeros((name,), mask) for name, mask in possible.items()],
             max_steps=self.max_steps,
-            tol=max(self.tol, CLOSE),
+            tol=max(self.tol, LEAST_TOLERANCE),
             max_bytes=self.max_bytes,
             progress=self.progress,
             regularisation=min(1 / alpha, regularisation.LARGEST),
@@ -316,27 +311,28 @@ class MaxEntropy(Named):
 
     def _problem(self, history: History, total: float) -> Dual:
         """Return the dual problem without a plan of inference."""
-        prior = self._prior(history)
-        if not history.num_rows:
+        if not as_history(history).num_rows:
             raise ValueError("the history has no answers: there is nothing to integrate.")
-        features = Features.of(history.rows)
+        features = Features.of(history.rows, self.prior)
         alpha = self.alpha if self.alpha is not None else alpha_of(history, self.prior, total)
         kind = "gaussian" if self.solver == "regions" else self.penalty
         penalty = penalty_of(history, kind, alpha, total)
-        layout = FeatureCliques.of(features, prior)
-        return Dual(features, layout, history.values / total, penalty, alpha, total)
+        return Dual(features, history.values / total, penalty, alpha, total)
 
-    def _feasible_plan(self, history: History, by_regions: bool) -> oracles.Plan | None:
+    def _plan(self, features: Features) -> oracles.Plan:
+        return features.plan(self.oracle, self.dtype, self.max_bytes)
+
+    def _feasible_plan(self, problem: Dual, by_regions: bool) -> oracles.Plan | None:
         """Return the plan of exact inference; None if it is not wanted, or regions are better."""
         if self.solver in ("chains", "regions"):
             return None
         try:
-            plan = self.plan(history)
+            plan = self._plan(problem.features)
         except ModelTooLargeError:
             if self.solver != "auto":
                 raise
             return None
-        return None if self.solver == "auto" and by_regions and _takes(plan, LONG) else plan
+        return None if self.solver == "auto" and by_regions and _takes(plan, LONG_SECONDS) else plan
 
     def _by_regions(self, history: History) -> bool:
         """Return whether regions can be fitted, for which the noise must be independent."""
@@ -347,15 +343,6 @@ class MaxEntropy(Named):
                 "penalty='laplace' and a full covariance, or use solver='chains'."
             )
         return possible and self.solver in ("auto", "regions")
-
-    def _prior(self, history: History) -> ProductPrior:
-        as_history(history)
-        if self.prior is not None and self.prior.domain != history.domain:
-            raise ValueError(
-                f"the prior must be over the history's domain {history.domain!r}, got one over "
-                f"{self.prior.domain!r}."
-            )
-        return ProductPrior.uniform(history.domain) if self.prior is None else self.prior
 
 
 def alpha_of(history: History, prior: ProductPrior | None, total: float) -> float:
@@ -379,7 +366,7 @@ def alpha_of(history: History, prior: ProductPrior | None, total: float) -> floa
     weight = regularisation.weight_of("auto", history.domain, history.measurements, total)
     if prior is not None:
         weight = max(weight, _scatter_weight(history, prior, total))
-    return 1 / min(weight, regularisation.LARGEST) if weight > 0 else UNKNOWN
+    return 1 / min(weight, regularisation.LARGEST) if weight > 0 else DEFAULT_ALPHA
 
 
 def _scatter_weight(history: History, prior: ProductPrior, total: float) -> float:
@@ -409,7 +396,8 @@ def _takes(plan: oracles.Plan, seconds: float) -> bool:
 
 def _finish(dual: Dual, search: AscentSearch, status: Status) -> MaxEntropyFit:
     """Return the model at the point where the search ended."""
-    point = search.found()
+    point = search.best
+    assert point is not None  # the dual is finite where the search starts
     model = _model(dual, point.tables, point.marginals)
     answers = dual.total * point.answers
     return MaxEntropyFit(
@@ -425,7 +413,7 @@ def _estimate(
     chains, sample = newton.sample(chains, weights)
     moved = weights - last
     log_partition += float(sample.means @ moved) - 0.5 * sample.curved(moved)[1]
-    tables = dual.tables(weights)
+    tables = dual.features.tables(weights)
     constants = float(weights @ dual.features.constants)
     point = dual.point(weights, tables, log_partition - constants, [], sample.means)
     model = _model(dual, tables, sample.shares() + chains.shares()[len(dual.features.groups) :])
@@ -434,6 +422,6 @@ def _estimate(
 
 
 def _model(dual: Dual, tables: list[np.ndarray], marginals: list[np.ndarray]) -> GraphicalModel:
-    domain, cliques = dual.layout.domain, dual.layout.cliques
+    domain, cliques = dual.features.rows.domain, dual.features.cliques
     known = CliqueVector(cliques, tuple(marginals))
     return GraphicalModel(domain, CliqueVector(cliques, tuple(tables)), dual.total, known)

@@ -283,9 +283,9 @@ def _given(given: History | None, data: Dataset, relation: Relation, secure: boo
     if given.domain != data.domain:
         raise ValueError(f"the given history is over {given.domain!r}, the table over {data.domain!r}.")
     if given.relation is not relation:
-        told = "none stated" if given.relation is None else given.relation.value
+        stated = "none stated" if given.relation is None else given.relation.value
         raise ValueError(
-            f"the given history was bought under {told}, the session is under {relation.value}: mixed "
+            f"the given history was bought under {stated}, the session is under {relation.value}: mixed "
             "relations do not add up. State it with History(..., relation=...)."
         )
     if secure and not given.secure:

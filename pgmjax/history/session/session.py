@@ -103,7 +103,6 @@ class Session(Named):
         self._data = data
         self._backend = backend
         self._choice = choice
-        self._secure = bool(log.records[0]["secure"])
         self._state = SessionState.of(log.records[:1])
         self._taken = 1
         self.refresh()
@@ -193,7 +192,7 @@ class Session(Named):
     @property
     def secure(self) -> bool:
         """Return whether its answers may be published."""
-        return self._secure
+        return self._state.secure
 
     @property
     def seed(self) -> int | None:
@@ -390,7 +389,7 @@ class Session(Named):
         if backend.seed is not None:
             backend = SeededBackend(_seed(backend.seed, step), insecure=True)
         table = PrivateTable(self._data, self.relation, Budget(epsilon), backend, choice=self._choice)
-        if self._secure and not table.secure:
+        if self.secure and not table.secure:
             raise ValueError(
                 "This session's noise is secure, and noise that can be repeated protects nobody: leave out "
                 "the seed and the tape. Nothing was drawn."

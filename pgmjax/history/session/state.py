@@ -19,9 +19,9 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation
-from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
+from pgmjax.history.bayes.blue import REFACTOR, BestLinearUnbiased, NotEstimableError
 from pgmjax.history.bayes.distribution import NoiseSum
-from pgmjax.history.bayes.inference import Inference
+from pgmjax.history.bayes.inference import ENDS, Inference
 from pgmjax.history.history import History
 from pgmjax.history.session.costs import PLACES, CellAccount, least_epsilon
 from pgmjax.measurements.linear import LinearMeasurement
@@ -32,15 +32,13 @@ from pgmjax.queries import Query
 from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import as_entry
 
-_REFACTOR = 64  # the estimator is refactorised after this many answers, at the same ones in every process
 _ROUNDING = 1e-6  # of a length: ends of exact distributions are moved outwards by less
-_HOPELESS = 0.9
+_BOUND_MARGIN = 0.9  # intervals are computed from this share of the least width that a bound allows
 _WIDEST = 1 << 50  # of half-widths that are worth asking for
 SMALLEST_DELTA = 1e-300
 """Smallest delta; below it, tail probabilities underflow."""
 LARGEST_DELTA = 0.5
 """Largest delta; above it the level was meant."""
-_ENDS = 1e-7  # keeps a true answer at an end inside in spite of rounding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +98,7 @@ class AccuracyRequirement:
         reach = self.half_width + (
             max(answer.distribution.sizes, default=0.0) if answer.distribution.is_discrete else 0.0
         )
-        if math.sqrt(2) * reach < _HOPELESS * (1 - self.delta) * answer.distribution.stddev:
+        if math.sqrt(2) * reach < _BOUND_MARGIN * (1 - self.delta) * answer.distribution.stddev:
             return None
         ends = interval(answer, self.delta)
         short = ends[1] - ends[0] <= 2 * self.half_width * (1 + _ROUNDING)
@@ -173,7 +171,7 @@ def interval(answer: Inference, delta: float) -> tuple[float, float]:
     if distribution.num_terms == 1 and isinstance(
         distribution.distributions[0], DiscreteNoise
     ):  # without the margin of a computation
-        width = float(distribution.sizes[0]) * (distribution.distributions[0].radius(delta) + _ENDS)
+        width = float(distribution.sizes[0]) * (distribution.distributions[0].radius(delta) + ENDS)
         return answer.value - width, answer.value + width
     try:
         return answer.interval(1 - delta)
@@ -360,10 +358,10 @@ class SessionState:
         return SessionAnswer.of(step, bought, self, "measured", answer.value, ends, answer.stddev)
 
     def _start(self, number: int) -> int:
-        """Return the last measurement at which the estimator was refactorised."""
+        """Return the last measurement at which the estimator was refactorised, the same in every process."""
         for place in range(number, 0, -1):
             rows = self.history.measurements[place - 1].values.size
-            if place == 1 or rows > 1 or place % _REFACTOR == 0:
+            if place == 1 or rows > 1 or place % REFACTOR == 0:
                 return place
         return number
 

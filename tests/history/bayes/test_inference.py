@@ -80,9 +80,8 @@ def test_claims_at_atoms_are_closed_or_strict():
     atom = float(distribution.probabilities(np.array([0]))[0])
     closed, strict = (answer.test(Claim(low=5.0, strict=s)).probability for s in (False, True))
     assert closed - strict == pytest.approx(atom)
-    claim = Claim(high=3.0)
-    total = answer.test(claim).probability + answer.test(claim.opposite).probability
-    assert total == pytest.approx(1) and Claim(0, 1).opposite is None
+    claim, opposite = Claim(high=3.0), Claim(low=3.0, strict=True)
+    assert answer.test(claim).probability + answer.test(opposite).probability == pytest.approx(1)
     assert answer.test(Claim(2, 2, strict=True)).probability == 0
     for bad in ({"low": np.nan}, {"low": "a"}):
         with pytest.raises(ValueError, match="must be a number or infinite"):

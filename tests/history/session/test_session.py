@@ -110,7 +110,7 @@ def test_it_goes_on_where_it_stopped_and_every_answer_is_in_the_file(ledger):
 def test_the_estimator_is_the_same_by_updates_and_from_the_file(ledger, monkeypatch):
     from pgmjax.history.session import state
 
-    monkeypatch.setattr(state, "_REFACTOR", 3)
+    monkeypatch.setattr(state, "REFACTOR", 3)
     session = begin(ledger)
     for k in range(8):
         session.ask(ages(k % 4, (k + 1 + k // 4) % 4), 60 - 5 * k, 0.2)
