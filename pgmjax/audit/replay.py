@@ -42,7 +42,8 @@ class CannotAuditError(Error, ValueError):
 
 def in_words(error: BaseException) -> str:
     """Return what an audit says of an error: a finding as it is, any other with its class."""
-    finding = isinstance(error, AssertionError | CannotAuditError)
+    # a bare assert in what is audited has no words of its own
+    finding = isinstance(error, Error) and isinstance(error, AssertionError | CannotAuditError)
     return str(error) if finding else f"{type(error).__name__}: {error}"
 
 

@@ -112,6 +112,14 @@ class TotalCoder(Coder):
         super().__init__(size)
         self._null = null
 
+    @abc.abstractmethod
+    def raw_code(self, value: Any) -> int:
+        """Return the code of one value."""
+
+    def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
+        """Return the codes [values] of values encoded one by one."""
+        return np.fromiter(map(self.raw_code, values), dtype=np.int64)
+
     def finish(self, raw: np.ndarray) -> Encoded:
         """Turn raw codes [rows] into codes; null has the code of missing values."""
         return super().finish(np.where(raw == encoding.MISSING, self._null, raw))

@@ -168,3 +168,20 @@ def test_black_box_runs_find_a_mechanism_without_noise(monkeypatch):
     with mutations.no_noise():
         found = smoke.lower_bound(SelectAndMeasure, "add-remove", epsilon=1, trials=400, show_progress=False)
     assert found.exceeds(1)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (NonInterferenceError("it differs"), "it differs"),
+        (replay.CannotAuditError("it never works"), "it never works"),
+        (AssertionError(), "AssertionError: "),
+        (ValueError("no"), "ValueError: no"),
+    ],
+    ids=repr,
+)
+def test_a_finding_is_told_as_it_is_and_an_error_with_its_class(error, said):
+    def check():
+        raise error
+
+    assert replay.fault_of(check) == said

@@ -27,6 +27,7 @@ from pgmjax.privacy.threshold import ThresholdTest
 from pgmjax.queries import Product, marginal, point, prefix
 from pgmjax.queries.workload import Workload
 from pgmjax.release.run_folder import RunFolder
+from pgmjax.privacy.accounting.events import Pure
 
 pytest.importorskip("duckdb")
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
@@ -217,7 +218,7 @@ def test_an_account_without_a_unit_refuses_one_and_one_with_charges_takes_none(t
         with pytest.raises(ValueError, match="give the domain too"):
             ledger.register("other", unit=UNIT, other_people=True, **{**promise, "digest": "d"})
         ledger.register("open", other_people=True, **{**promise, "digest": "d"})
-        event = pj.privacy.Pure(1)
+        event = Pure(1)
         ledger.reserve("open", "run", {}, [event], relation=ADD, secure=True)
         with pytest.raises(ValueError, match="two units cannot be added up"):
             ledger.set_domain("open", DOMAIN, unit=UNIT)

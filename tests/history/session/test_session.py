@@ -17,6 +17,8 @@ from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import DenseMatrix, Product, marginal, point, prefix
 from tests.history.session.sessions import COUNTS, DOMAIN, ages, begin, table
+from pgmjax.history.session import costs
+from pgmjax.history.rows import Rows
 
 
 @pytest.fixture
@@ -72,9 +74,9 @@ def test_the_cost_is_the_largest_cell_s_of_the_theorem(ledger, relation):
         [r["rate"] * 1e-12 for r in session._log.records if r["kind"] == "bought"],
         [m.values.size for m in session.history.measurements],
     )
-    rows = history.Rows.of(session.history.queries, DOMAIN).matrix()
+    rows = Rows.of(session.history.queries, DOMAIN).matrix()
     moves = np.abs(rows).max(axis=1)
-    expected = history.system_cost(rows, rates * moves, moves, relation)
+    expected = costs.system_cost(rows, rates * moves, moves, relation)
     assert float(session.cost) == pytest.approx(expected, rel=1e-12)
     plain = sum(Fraction(r["epsilon"]) for r in session._log.records if r["kind"] == "bought")
     assert session.cost <= plain
