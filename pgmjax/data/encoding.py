@@ -227,7 +227,7 @@ class Coder:
     def raw_code(self, value: Any) -> int:
         """Return the code of a value, or OUTSIDE, MISSING or UNREADABLE."""
         read = self._text(value) if isinstance(value, str) else self._read(value)
-        code = int(self._placed(np.array([read]))[0]) if isinstance(read, float) else read
+        code = int(self._place(np.array([read]))[0]) if isinstance(read, float) else read
         return self._other if code == OUTSIDE else code
 
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
@@ -236,7 +236,7 @@ class Coder:
         # numbers wait until all are read, as one search for all of them is much faster than one for each
         raw = np.array([_PLACED if isinstance(each, float) else each for each in read], np.int64)
         raw[raw == OUTSIDE] = self._other
-        raw[raw == _PLACED] = self._placed(np.array([each for each in read if isinstance(each, float)]))
+        raw[raw == _PLACED] = self._place(np.array([each for each in read if isinstance(each, float)]))
         return raw
 
     def finish(self, raw: np.ndarray) -> Encoded:
@@ -343,20 +343,21 @@ class Coder:
         if self._has_labels or values.dtype.kind == "b" or not exact:
             distinct, places = np.unique(values, return_inverse=True)
             return self.raw_codes(distinct.tolist())[places]
-        return self._placed(values)
+        values = values.astype(float)
+        return self._with_missing(self._place(values), values)
 
-    def _placed(self, values: np.ndarray) -> np.ndarray:
-        """Return the codes, or OUTSIDE or MISSING, of numbers [n] that are codes or lie in bins."""
-        return (self._into_codes if self._edges is None else self.codes_of_numbers)(values.astype(float))
+    def _place(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes, or OUTSIDE, of numbers [n] that are codes or lie in bins; markers count as any."""
+        return (self._into_codes if self._edges is None else self._into_bins)(values)
 
     def _into_codes(self, values: np.ndarray) -> np.ndarray:
-        """Return the codes, or OUTSIDE or MISSING, of numbers [n] that are codes themselves."""
+        """Return the codes, or OUTSIDE, of numbers [n] that are codes themselves."""
         inside = (values >= 0) & (values < self._regular) & (values == np.trunc(values))
         raw = np.where(inside, values, 0).astype(np.int64)
         raw[~inside] = OUTSIDE
         if self._clip:
             raw[values < 0], raw[values >= self._regular] = 0, self._regular - 1
-        return self._with_missing(raw, values)
+        return raw
 
     def _with_missing(self, raw: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return codes [n] with those of missing values and markers among numbers [n]."""
@@ -367,7 +368,11 @@ class Coder:
 
     def codes_of_numbers(self, values: np.ndarray) -> np.ndarray:
         """Return the codes, or OUTSIDE or MISSING, of float64 numbers [n]; of dates as they are counted."""
-        edges, given, grid = self._edges, values, self._notation.grid
+        return self._with_missing(self._into_bins(values), values)
+
+    def _into_bins(self, values: np.ndarray) -> np.ndarray:
+        """Return the codes, or OUTSIDE, of float64 numbers [n] that lie in bins."""
+        edges, grid = self._edges, self._notation.grid
         assert edges is not None
         if grid is not None:
             steps, off = steps_of(values, grid)
@@ -378,7 +383,7 @@ class Coder:
         if grid is None or self._clip:
             raw[values == edges[-1]] = len(edges) - 2
         raw[~((values >= edges[0]) & (values <= edges[-1])) | (raw > len(edges) - 2)] = OUTSIDE
-        return self._with_missing(raw, given)
+        return raw
 
     def _marked(self, mark: Label) -> float | None:
         """Return the number, or the date as it is counted, that a marker stands for; None if it is none."""
@@ -414,7 +419,7 @@ class Coder:
         if number is not None:
             return self._number(number, value)
         if self._notation.time is not None and isinstance(value, (datetime.date, np.datetime64)):
-            return self._notation.moment(value)
+            return self._to_place(self._notation.moment(value))
         if not self._has_labels:
             return OUTSIDE if self._edges is None else UNREADABLE
         return self._by_key.get(key_of(value) or "", OUTSIDE)
@@ -430,9 +435,22 @@ class Coder:
         if self._has_labels:
             nearest = self._by_key.get(key_of(number) or "", OUTSIDE)
             return nearest if value is None else self._by_key.get(key_of(value) or "", nearest)
-        if number in self._marks:
+        if self._notation.time is not None and number not in self._marks:
+            return UNREADABLE
+        return self._to_place(number)
+
+    def _to_place(self, number: float) -> int | float:
+        """Return as a float the number by which a canonical one is placed; MISSING for a marker or NaN."""
+        # markers are compared here, as a float may be that of a marker and of other whole numbers
+        if number != number or number in self._marks:
             return MISSING
-        return _float_below(number) if self._notation.time is None else UNREADABLE
+        if self._edges is None:
+            # a canonical number that is a float has decimals, also where the nearest float has none
+            rounded = isinstance(number, float) and number.is_integer()
+            return math.nextafter(number, math.inf) if rounded else as_float(number)
+        below = _float_below(number)
+        beyond = below < number and below == self._edges[-1]  # the last bin has its upper edge, and no more
+        return math.nextafter(below, math.inf) if beyond else below
 
     def _text(self, text: str) -> int | float:
         """Return the code of a text, or as a float the number by which it is placed."""
@@ -450,7 +468,7 @@ class Coder:
             return self._bool(key)
         if self._edges is not None:
             number = self._notation.number(text)
-            return UNREADABLE if number is None else _float_below(number)
+            return UNREADABLE if number is None else self._to_place(number)
         if not self._takes_numbers:
             return OUTSIDE
         if not self._number_form.fullmatch(text):

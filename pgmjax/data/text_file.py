@@ -245,7 +245,7 @@ class TextFile:
         part of the names.
 
         Raises:
-            ValueError: the file cannot be read.
+            ValueError: the file cannot be read, or its first lines are no such text.
         """
         with contextlib.suppress(OSError, EOFError, zlib.error):
             return self._first_lines()
@@ -271,7 +271,9 @@ class TextFile:
             return _lines(data.decode("utf-8-sig", "replace"))
         # a character may hold the byte of a line's end, which then ends the line amid it
         lines = itertools.islice(re.finditer(_line_of_bytes(self.encoding), data), FIRST_LINES)
-        return [part for line in lines for part in _lines(line[0].decode(self.encoding, "ignore"))]
+        with held_back(UnicodeError):  # some encodings cannot leave out what they do not read
+            return [part for line in lines for part in _lines(line[0].decode(self.encoding, "ignore"))]
+        raise ValueError(f"{self.path} cannot be read: its first lines are no {self.encoding} text.")
 
     def not_utf8(self, place: str) -> ValueError:
         """Return the error of a file that is not UTF-8 text, with the encoding that it probably has."""

@@ -218,8 +218,14 @@ class DiscreteNoise(NoiseDistribution):
         return np.asarray(values[np.searchsorted(below, key.random(shape) * below[-1])])
 
     def table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return cumulative probabilities and their values in float64 [n], for simulations."""
+        """Return cumulative probabilities and their values in float64 [n], for simulations.
+
+        Raises:
+            ValueError: the table would have more than about 30 million values.
+        """
         radius = self.radius(_TAIL)
+        if radius > _LONGEST_TABLE:
+            raise ValueError(f"{self} has too many values for a table: +- {radius:,}.")
         values = np.arange(-radius, radius + 1)
         return np.cumsum(self.probabilities(values)), values.astype(np.float64)
 

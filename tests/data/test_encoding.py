@@ -217,3 +217,26 @@ def test_raw_code(rules, value, code):
 
 def test_text_of():
     assert [text_of(value) for value in (" a ", 1, 1.5, True)] == ["a", "1", "1.5", "true"]
+
+
+TINY = decimal.Decimal("1e-20")
+
+
+@pytest.mark.parametrize(
+    ("rules", "value", "code"),
+    [
+        (CODES, 3 + TINY, OUTSIDE),
+        (CODES, 3 - TINY, OUTSIDE),
+        (CODES, str(3 + TINY), OUTSIDE),
+        (Coder(4, clip=True), 3 + TINY, OUTSIDE),
+        (Coder(3, clip=True), 3 + TINY, 2),
+        (Coder(1, bins=(0.0, 1e18), markers=(10**16 - 1,)), 10**16 - 1, MISSING),
+        (Coder(1, bins=(0.0, 1e18), markers=(10**16 - 1,)), 10**16, 0),
+        (Coder(1, bins=(0.0, 1e18), markers=(10**16 - 1,)), str(10**16), 0),
+        (Coder(1, bins=(0.0, 2.0**53)), 2**53, 0),
+        (Coder(1, bins=(0.0, 2.0**53)), 2**53 + 1, OUTSIDE),
+    ],
+)
+def test_numbers_between_floats_are_none_of_their_neighbours(rules, value, code):
+    assert rules.raw_code(value) == code
+    assert rules.raw_codes([value, None]).tolist() == [code, MISSING]

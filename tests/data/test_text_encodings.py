@@ -163,3 +163,11 @@ def test_no_record_becomes_part_of_the_names(tmp_path, encoding):
         (tmp_path / "t.csv").write_bytes(b"x,y\n" + records)
         names.append(files.column_names(tmp_path / "t.csv", encoding))
     assert names[0] == names[1] == names[2]
+
+
+@pytest.mark.parametrize("encoding", ["idna", "punycode"])
+def test_an_encoding_that_cannot_read_the_first_line_is_named_without_its_bytes(tmp_path, encoding):
+    (tmp_path / "t.csv").write_bytes(TEXT.encode("cp1252"))
+    with pytest.raises(ValueError, match=f"no {encoding} text") as refused:
+        counts(tmp_path / "t.csv", encoding=encoding)
+    assert type(refused.value) is ValueError and refused.value.__context__ is None

@@ -264,6 +264,8 @@ def test_simulated_noise_too_wide_for_a_table():
     draws = DiscreteLaplace(2.0**40).simulate(np.random.default_rng(6), (10_000,))
     assert (draws == np.rint(draws)).all()
     assert stats.kstest(draws, stats.laplace(scale=2.0**40).cdf).pvalue > 1e-3
+    with pytest.raises(ValueError, match="too many values"):
+        DiscreteLaplace(2.0**40).table()
 
 
 @pytest.mark.parametrize("distribution", DISCRETE, ids=str)
