@@ -99,7 +99,7 @@ class Model(NamedMarginals):
 
     @abc.abstractmethod
     def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What `save` writes beside the domain, the total and the inputs: fields and arrays."""
+        """The fields and arrays that `save` writes beside domain, total and inputs."""
 
     @abc.abstractmethod
     def _row_blocks(

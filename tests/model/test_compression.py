@@ -90,7 +90,7 @@ def test_rare_values_are_merged_whatever_they_are(entry):
     assert Compression.from_measurements(domain, counts).merged == {"a": (0, 2, 4)}
     codes = [queries.Code(code) for code in (0, 2, 4)]
     assert Compression(domain, {"a": codes}).merged == {"a": (0, 2, 4)}
-    with pytest.raises(ValueError, match=r"must be an integer in 0\.\.4, got 5"):
+    with pytest.raises(ValueError, match=r"Code\(5\).*0\.\.4"):
         Compression(domain, {"a": [queries.Code(0), queries.Code(5)]})
 
 

@@ -123,7 +123,7 @@ class Equalities:
 
     @property
     def curvature(self) -> float:
-        """What the term adds to the Lipschitz constant of the loss's gradient: its penalty for each table."""
+        """The term's part of the Lipschitz constant of the gradient: its penalty for each table."""
         return len(self.held) * float(self.penalty.max())
 
     def value(self, marginals: Any) -> Any:
