@@ -68,3 +68,20 @@ def test_a_function_whose_optimum_is_uniform_is_minimised(oracle):
     fit = pj.Estimator(loss=loss, oracle=oracle).fit(domain, noisy, total=700)
     assert fit.status is pj.Status.CONVERGED and fit.loss == pytest.approx(8 * 12.5**2 / 64)
     np.testing.assert_allclose(fit.model.marginal(("a", "b")), 87.5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("oracle", ["host", "contraction"])
+@pytest.mark.parametrize("name", ["the function in float64", "the function past its range"])
+def test_a_function_that_is_no_number_in_float64_ends_a_fit_and_breaks_none(name, oracle):
+    """By rounding the shares sum to more than 1, or what is lost in float32 is below 0."""
+    functions = {
+        "the function in float64": lambda table: jnp.sqrt(jnp.asarray(1 - 1e-12, table.dtype) - 1) + 1,
+        "the function past its range": lambda table: 1 + jnp.sqrt(1 - jnp.sum(table) / 1000),
+    }
+    domain, clique = pj.Domain({"a": 4, "b": 3}), ("a", "b")
+    noisy = [pj.LinearMeasurement(clique, np.arange(12.0).reshape(4, 3) * 15, 1.0)]
+    loss = pj.losses.Custom(lambda m: functions[name](m[clique]) * jnp.sum((m[clique] / 1000) ** 4))
+    for dtype in ("float32", "float64"):
+        estimator = pj.Estimator(loss=loss, oracle=oracle, dtype=dtype, max_steps=100)
+        fit = estimator.fit(domain, noisy, total=1000)
+        assert np.isfinite(fit.loss) == (fit.status is not pj.Status.NOT_FINITE)
