@@ -1,8 +1,12 @@
 """Thirty random fits of `bench/statuses.py`: their statuses and gaps against an independent optimum."""
 
+import dataclasses
+import functools
 import pathlib
 import warnings
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -85,3 +89,51 @@ def test_a_function_that_is_no_number_in_float64_ends_a_fit_and_breaks_none(name
         estimator = pj.Estimator(loss=loss, oracle=oracle, dtype=dtype, max_steps=100)
         fit = estimator.fit(domain, noisy, total=1000)
         assert np.isfinite(fit.loss) == (fit.status is not pj.Status.NOT_FINITE)
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=["values", "smoothing"], meta_fields=["cliques", "shapes"]
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rounded(pj.losses.BoundLoss):
+    """Absolute residuals, smoothed by a hyperbolic cosine that overflows where the smoothing is small."""
+
+    cliques: Any
+    shapes: Any
+    values: Any
+    smoothing: Any = 1e-3
+
+    def __call__(self, marginals):
+        residuals = (1000 * marginals[0] - self.values) / self.smoothing
+        return jnp.sum(self.smoothing * jnp.log(jnp.cosh(residuals)))
+
+    def cast(self, dtype):
+        return dataclasses.replace(self, values=self.values.astype(dtype))
+
+    def exact(self, marginals):
+        return float(np.abs(1000 * marginals[0] - self.values).sum())
+
+    def with_smoothing(self, delta):
+        return dataclasses.replace(self, smoothing=np.asarray(delta, self.values.dtype))
+
+    def slack(self):
+        return self.values.size * float(self.smoothing) * np.log(2)
+
+    def least(self):
+        return 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Absolute(pj.losses.Loss):
+    def bind(self, domain, measurements, total, dtype):
+        one = measurements[0]
+        return Rounded((one.clique,), (domain.shape_of(one.clique),), one.values.astype(dtype))
+
+
+@pytest.mark.parametrize("oracle", ["host", "contraction"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_overflows_with_less_smoothing_ends_with_the_stage_before(dtype, oracle):
+    domain = pj.Domain({"a": 4})
+    noisy = [pj.LinearMeasurement(("a",), [700.0, 900.0, -500.0, 100.0], 1.0)]
+    fit = pj.Estimator(loss=Absolute(), oracle=oracle, dtype=dtype).fit(domain, noisy, total=1000)
+    assert fit.status is pj.Status.STALLED and 1200 < fit.loss < 1201 and fit.gap < 10
