@@ -137,3 +137,26 @@ def test_what_overflows_with_less_smoothing_ends_with_the_stage_before(dtype, or
     noisy = [pj.LinearMeasurement(("a",), [700.0, 900.0, -500.0, 100.0], 1.0)]
     fit = pj.Estimator(loss=Absolute(), oracle=oracle, dtype=dtype).fit(domain, noisy, total=1000)
     assert fit.status is pj.Status.STALLED and 1200 < fit.loss < 1201 and fit.gap < 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Mean(pj.losses.Loss):
+    def bind(self, domain, measurements, total, dtype):
+        bound = Absolute().bind(domain, measurements, total, dtype)
+        return MeanSlope(bound.cliques, bound.shapes, bound.values, 1.0)
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=["values", "smoothing"], meta_fields=["cliques", "shapes"]
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class MeanSlope(Rounded):
+    def value_and_gradient(self, marginals):
+        value, gradient = super().value_and_gradient(marginals)
+        return value, gradient.mean()
+
+
+def test_a_gradient_of_another_shape_is_refused_on_the_host():
+    noisy = [pj.LinearMeasurement(("a",), [700.0, 900.0, -500.0, 100.0], 1.0)]
+    with pytest.raises(ValueError, match=r"gradient of a loss must be float64 \[\d+\], .* got float64 \[\]"):
+        pj.Estimator(loss=Mean(), oracle="host").fit(pj.Domain({"a": 4}), noisy, total=1000)
