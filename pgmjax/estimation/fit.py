@@ -36,6 +36,7 @@ from pgmjax.estimation.solvers.loop import (
     run_single,
     solve_in_stages,
     solve_steps,
+    stalled_at,
 )
 from pgmjax.estimation.solvers.objective import Evaluation, Objective
 from pgmjax.estimation.solvers.stopping import CERTIFIED, FIRST_SMOOTHING, Status, StoppingRule
@@ -390,13 +391,8 @@ def _in_float64(
     state = dataclasses.replace(state, steps=solution.steps)
     further, sharper = yield from _minimise_in_stages(state, objective, start)
     if further.status is Status.NOT_FINITE:
-        return _stalled_at(certified, further), objective
+        return stalled_at(certified, further), objective
     return dataclasses.replace(further, lower_bound=max(lower_bound, further.lower_bound)), sharper
-
-
-def _stalled_at(sound: Solution, failed: Solution) -> Solution:
-    """Return the last finite point, as STALLED, after a non-finite one."""
-    return dataclasses.replace(sound, status=Status.STALLED, steps=failed.steps)
 
 
 def _is_in_float64(solution: Solution) -> bool:
@@ -473,7 +469,7 @@ def _minimise_in_rounds(state: FitState, host: Equalities) -> FitSteps[tuple[Sol
         if end.status is Status.NOT_FINITE:
             if best is None:
                 return end, objective
-            return dataclasses.replace(_stalled_at(best[0], end), lower_bound=lower_bound), best[1]
+            return dataclasses.replace(stalled_at(best[0], end), lower_bound=lower_bound), best[1]
         if objective.loss.smoothing is not None:
             smoothing = min(4 * float(objective.loss.smoothing), FIRST_SMOOTHING)
         if end.status is Status.STALLED and dtype == "float32" and problem.fits_in_float64():

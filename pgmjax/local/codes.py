@@ -15,7 +15,6 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel
-from pgmjax.model.rows import known_codes
 from pgmjax.privacy.response import LARGEST_SIZE, KaryResponse
 
 BLOCK_ROWS = 1 << 20
@@ -170,8 +169,11 @@ class Universe:
         """
         if absent := [name for name in self.domain if name not in columns]:
             raise ValueError(f"there is no column for the attribute {absent[0]!r} of the universe.")
-        known = known_codes(self.domain, {name: columns[name] for name in self.domain}, unknown=False)
-        return np.ravel_multi_index(list(known.values()), self.domain.shape)
+        sizes = self.domain.sizes.items()  # records may be private, so no value of theirs is read or quoted
+        codes = [whole_numbers(f"the codes of {name!r}", columns[name], size) for name, size in sizes]
+        if len(set(map(len, codes))) > 1:
+            raise ValueError(f"columns must have equal length, got {[*map(len, codes)]} rows.")
+        return np.ravel_multi_index(codes, self.domain.shape)
 
     def column(self, codes: Any, name: str) -> np.ndarray:
         """Return the codes of one attribute [rows] from cells [rows]."""

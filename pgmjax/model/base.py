@@ -401,7 +401,7 @@ def evidence_masks(domain: Domain, evidence: Any, said: str = "evidence") -> dic
             listed = ", ".join([*domain][:12])
             wrong = "twice" if name else f"which is not an attribute of the domain; it has {listed}"
             raise ValueError(f"{said} names {given!r}, {wrong}.{checks.did_you_mean(given, domain)}")
-        several = isinstance(wanted, Iterable) and not isinstance(wanted, str | bytes | np.ndarray)
+        several = isinstance(wanted, Iterable) and not isinstance(wanted, str | bytes | np.ndarray | Mapping)
         many = several or np.ndim(wanted) == 1
         codes = [code_of(domain.attribute(name), value, said) for value in (wanted if many else [wanted])]
         if not codes:

@@ -202,6 +202,11 @@ def test_bytes_do_not_overflow():
             ValueError,
             "equal length",
         ),
+        (
+            lambda: co.Universe(DOMAIN, ["sex"]).encode({"sex": ["a private word"]}),
+            TypeError,
+            r"^the codes of 'sex' must be integers, got <U14\.$",
+        ),
         (lambda: co.Universe(DOMAIN, ["sex"]).column([0], "height"), ValueError, "height"),
     ],
 )

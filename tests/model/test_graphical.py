@@ -140,6 +140,7 @@ def test_evidence_by_label():
         ({"a": 3}, "3.*'a'.* 0, 1, 2"),
         ({"a": "x"}, "'x'.*'a'.* 0, 1, 2"),
         ({"a": []}, "name at least one"),
+        ({"a": {0: False}}, "a dict is not a value of 'a'"),
     ],
 )
 def test_bad_evidence(evidence, message):

@@ -104,8 +104,11 @@ class BoundCustom(BoundLoss):
         return _called(self.function, CliqueVector(self.cliques, counts))
 
     def cast(self, dtype: Any) -> BoundCustom:
-        """Return the loss with the total in another dtype."""
-        return dataclasses.replace(self, total=np.asarray(of_host(self.exact_total), dtype))
+        """Return the loss with the total in another dtype, in which the function is tried first."""
+        total = np.asarray(of_host(self.exact_total), dtype)
+        if total.dtype != self.total.dtype:
+            _check_result(self.function, self.cliques, self.shapes, total.dtype)
+        return dataclasses.replace(self, total=total)
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the function's value in float64."""

@@ -180,7 +180,7 @@ def solve_in_stages(
     """Minimise in warm-started stages; each has a quarter of the smoothing of the last one.
 
     Smoothed losses lie below the loss, so every stage's lower bound holds for the loss itself. A smooth loss
-    takes one stage.
+    takes one stage. Where a loss is no longer finite with less smoothing, the last stage's end counts.
 
     Args:
         problem: the problem, at its first smoothing.
@@ -193,8 +193,12 @@ def solve_in_stages(
         The solution, and the problem that it is of.
     """
     lower_bound = problem.least()
+    last: tuple[Solution, Objective] | None = None
     while True:
         solution = yield from stage(problem, start, done, lower_bound)
+        if solution.status is Status.NOT_FINITE and last is not None:
+            return stalled_at(last[0], solution), last[1]
+        last = solution, problem
         done, lower_bound = solution.steps, solution.lower_bound
         loss, slack = float(solution.point.loss), float(problem.loss.slack())
         status = stop.stage_status(loss, lower_bound, done, solution.status, slack)
@@ -202,6 +206,11 @@ def solve_in_stages(
             return dataclasses.replace(solution, status=status), problem
         start = np.asarray(solution.point.potentials, start.dtype)
         problem = problem.with_smoothing(float(problem.loss.smoothing) / 4)
+
+
+def stalled_at(sound: Solution, failed: Solution) -> Solution:
+    """Return the last finite point, as STALLED, after a non-finite one."""
+    return dataclasses.replace(sound, status=Status.STALLED, steps=failed.steps)
 
 
 def run_single(fit: FitSteps[T]) -> T:

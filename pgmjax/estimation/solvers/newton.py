@@ -83,7 +83,7 @@ def minimise(
 
     Args:
         problem: the problem to minimise.
-        potentials: starting point, where the loss is finite.
+        potentials: starting point.
         stop: stopping rule.
         done: steps of the fit already done.
         slack: bound on the unsmoothed minus the smoothed loss.
@@ -91,11 +91,14 @@ def minimise(
         watch: called after each step with (points evaluated in it, loss, gap, what returns the best point).
 
     Returns:
-        The best point with status, steps and lower bound.
+        The best point with status, steps and lower bound; NOT_FINITE only if the loss was not finite at the
+        start, as a loss may be here that was finite on a device.
     """
     with _settings(), precision("float64"):
         problem = problem.on_host()
         best = problem.evaluate(np.asarray(potentials, np.float64))
+        if not np.isfinite(best.loss):
+            return Solution(best, Status.NOT_FINITE, done, lower_bound)
         size, grow, since, local = 1 / float(problem.smoothness), FIRST, 0, _Local.at(problem, best)
         most = min(stop.max_steps, done + _most_steps(problem))
         while True:
@@ -151,6 +154,8 @@ def lower_bound(problem: Objective, potentials: Vector) -> float:
     with _settings(), precision("float64"):
         problem = problem.on_host()
         point = problem.evaluate(np.asarray(potentials, np.float64))
+        if not np.isfinite(point.loss):
+            return -math.inf
         return _Local.at(problem, point).step(problem, LARGEST / max(1.0, abs(float(point.loss))))[1]
 
 

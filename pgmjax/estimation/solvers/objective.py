@@ -325,6 +325,8 @@ class Objective:
         log_partition, marginals, error_bound = self.oracle.infer_flat_with_error(self.all(potentials))
         marginals = marginals[: len(potentials)]
         loss, gradient = self.value_and_gradient(marginals)
+        if isinstance(marginals, np.ndarray):
+            _check_gradient(gradient, marginals)
         if self.prior is not None:
             loss = loss + self._divergence(potentials, log_partition, marginals)
             gradient = gradient + module_of(gradient).asarray(self.prior.weight, gradient.dtype) * potentials
@@ -395,6 +397,16 @@ class Objective:
         gap = dot(centred, point.marginals) + weight * (best - own + spent)
         error = 4 * jnp.finfo(gap.dtype).eps * weight * (abs(best) + abs(own))
         return xp.maximum(gap, 0) + rounding(point) + error
+
+
+def _check_gradient(gradient: Any, marginals: np.ndarray) -> None:
+    """Refuse the gradient that a loss computed on the host itself, if it is not one of these marginals."""
+    if np.shape(gradient) != marginals.shape or gradient.dtype != marginals.dtype:
+        found = np.asarray(gradient)
+        raise ValueError(
+            f"the gradient of a loss must be {marginals.dtype} {[*marginals.shape]}, as the marginals are, "
+            f"got {found.dtype} {[*found.shape]}: see BoundLoss.value_and_gradient."
+        )
 
 
 class Solver(abc.ABC):

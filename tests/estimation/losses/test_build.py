@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -71,6 +72,7 @@ def test_bad_settings():
 
 
 DOUBLES = np.array([3.0, 4.0])
+SINGLES = DOUBLES.astype(np.float32)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,11 @@ DOUBLES = np.array([3.0, 4.0])
             lambda m: jnp.sum((m["a",] - DOUBLES) ** 2),
             ValueError,
             r"NumPy array DOUBLES .* jnp.asarray\(DOUBLES, table.dtype\)",
+        ),
+        (
+            lambda m: jnp.sum(jax.lax.sub(m["a",], SINGLES)),
+            TypeError,
+            "A loss is a function of the marginals",
         ),
         (lambda m: m["a",] ** 2, ValueError, "scalar"),
         (losses.L2, TypeError, r"write L2\(\)"),
