@@ -367,10 +367,14 @@ class Synthesizer(Named):
     def _protects(self) -> str:
         return f"one {self.unit.column}" if isinstance(self.unit, Unit) else "one row"
 
+    def _relation_name(self) -> str:
+        """Return the relation as it is written, also one that was refused: a repr raises nothing."""
+        return self.relation.value if isinstance(self.relation, Relation) else str(self.relation)
+
     def __repr__(self) -> str:
         state = "not fitted" if self._release is None else repr(self._release)
         return (
-            f"Synthesizer(epsilon={self.epsilon}, delta={self.delta}, {Relation.parse(self.relation).value}, "
+            f"Synthesizer(epsilon={self.epsilon}, delta={self.delta}, {self._relation_name()}, "
             f"protects {self._protects()}; {state})"
         )
 
@@ -378,7 +382,7 @@ class Synthesizer(Named):
         facts = {
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
-            "neighbours": Relation.parse(self.relation).value,
+            "neighbours": self._relation_name(),
             "protects": self._protects(),
             "mechanism": self.mechanism if isinstance(self.mechanism, str) else type(self.mechanism).__name__,
         }

@@ -434,3 +434,10 @@ def test_bad_settings(given, said):
 def test_a_unit_is_no_text():
     with pytest.raises(TypeError, match=r"must be a pgmjax.Unit such as .*, or None for one row, got str"):
         made(unit="age").fit(FRAME[["age"]], AGE)
+
+
+def test_what_was_refused_is_shown():
+    made = pj.Synthesizer(epsilon=1, relation="add-remove")
+    with pytest.raises(ValueError, match="relation must be"):
+        made.set_params(relation="nearly")
+    assert "nearly" in repr(made) and "nearly" in made._repr_html_()

@@ -779,6 +779,16 @@ def _unknown_of(self: Any, name: str, owner: str) -> AttributeError:
 class _Named(abc.ABCMeta):
     if not TYPE_CHECKING:
 
+        @property
+        def __signature__(cls) -> inspect.Signature:  # which would be that of the call below
+            return inspect.signature(functools.partial(cls.__init__, None))
+
+        def __call__(cls, *args: Any, **given: Any) -> Any:
+            if inspect.isabstract(cls) and cls.__name__ in _CONSTRUCTIONS:  # of which Python names methods
+                made = _CONSTRUCTIONS[cls.__name__]
+                raise TypeError(f"{cls.__name__} is not made by a call of its class. Write {made}.")
+            return super().__call__(*args, **given)
+
         def __getattr__(cls, name: str) -> Any:
             if name.startswith("_"):  # asked for by Python and its tools
                 raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}", name=name)

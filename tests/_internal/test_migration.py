@@ -81,6 +81,8 @@ def test_a_name_that_another_class_has_is_answered_by_the_call(owner, name, here
         (lambda: pj.Estimator(metric="L2"), "here it is loss"),
         (lambda: pj.Dataset.read("t.csv"), r"needs domain \(what values each column has"),
         (lambda: pj.Estimator().fit(DOMAIN, DATA), "a table is measured first"),
+        (lambda: pj.mechanisms.Mechanism(1, "add-remove"), r"not made by a call.* Write mechanisms.MST\("),
+        (lambda: pj.model.Model(DOMAIN), r"Write Estimator\(\).fit\(domain, measurements\).model"),
     ],
 )
 def test_a_wrong_call_is_told_the_one_to_write(call, write):

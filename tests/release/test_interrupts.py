@@ -387,12 +387,15 @@ def test_an_attempt_goes_on_with_the_run_that_was_begun_or_not_at_all():
     assert not first.folder.exists()
 
 
-def test_what_an_interrupt_left_is_what_is_there(tmp_path):
+def test_what_an_interrupt_left_is_what_is_there(tmp_path, monkeypatch):
     """Nothing is promised of answers that are not there, or of a charge that may not have been made."""
     out = tmp_path / "o"
     job = Job(epsilon=1, relation="replace-one")
     assert job.after_interrupt(out) == "interrupted; nothing was spent"
     assert "it is charged only once" in job.after_interrupt(out, charged=True)
+    with monkeypatch.context() as drawn:
+        drawn.setattr(Job, "drawn", True)
+        assert "under the same charge in the ledger" in job.after_interrupt(out, charged=True)
     answers = tmp_path / "o.partial" / "answers"
     answers.mkdir(parents=True)
     assert job.after_interrupt(out) == "interrupted; nothing was spent"
