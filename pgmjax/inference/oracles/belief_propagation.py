@@ -55,7 +55,9 @@ jax.tree_util.register_dataclass(
     meta_fields=["sizes"],
 )
 jax.tree_util.register_dataclass(
-    RegionMaps, data_fields=["table", "weight", "source", "target", "own", "blocks"], meta_fields=["length"]
+    RegionMaps,
+    data_fields=["table", "weight", "source", "target", "own", "blocks", "uncovered"],
+    meta_fields=["length"],
 )
 
 
@@ -175,7 +177,8 @@ class RegionOracle(base.Oracle):
         x, messages, residual, done = self.settle(x, no_messages(maps, outer.dtype))
         beliefs = clique_marginals(maps, jnp.exp(normalised(maps, x)), len(vector))
         marginals = split(beliefs, [table.shape for table in potentials])
-        return Beliefs(self._value(outer, x, messages), marginals, residual, done)
+        log_partition = self._value(outer, x, messages) + maps.uncovered
+        return Beliefs(log_partition, marginals, residual, done)
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Approximate log-partition (nats) and the pseudo-marginal of each clique (probabilities)."""

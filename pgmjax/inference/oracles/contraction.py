@@ -127,7 +127,8 @@ def _swept(
     products = FAST if oracle.fast else EXACT
     forward = sweep.forward(oracle.path, tables, products)
     marginals, error_bound = sweep.backward(oracle.path, forward, products)
-    return jnp.asarray(forward.total), marginals, jnp.asarray(error_bound)
+    log_partition = forward.total + oracle.structure.uncovered
+    return jnp.asarray(log_partition), marginals, jnp.asarray(error_bound)
 
 
 _swept_in_forward_mode = base.in_forward_mode(_swept)
@@ -207,4 +208,4 @@ class HostContraction(Contraction):
         made = host_sweep.marginals(self.path, vector)
         if made.error > np.finfo(np.float64).eps:
             made = host_sweep.log_marginals(self.path, vector)
-        return np.asarray(made.log_partition), made.vector
+        return np.asarray(made.log_partition + self.structure.uncovered), made.vector

@@ -11,7 +11,6 @@ maps, and a compiled program depends only on `ChainSizes`.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -138,9 +137,8 @@ def arrange(structure: Structure) -> ChainPlan:
             f"2^{states.bit_length() - 1} states: use another oracle, or measure fewer or smaller cliques "
             "that overlap less."
         )
-    used = set().union(*cliques)
-    uncovered = sum(math.log(n) for v, n in enumerate(structure.sizes) if v not in used)
-    sizes = ChainSizes(len(order), matrices, states, shared, private, carried, structure.length, uncovered)
+    lengths = structure.length, structure.uncovered
+    sizes = ChainSizes(len(order), matrices, states, shared, private, carried, *lengths)
     return ChainPlan(structure, order, frontiers, sizes)
 
 

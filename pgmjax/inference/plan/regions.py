@@ -314,6 +314,7 @@ class RegionMaps:
         own: for each entry of the vector of outer tables, its position in the vector of all potentials, in
             the table of the clique with exactly these attributes [length].
         blocks: the blocks, in the order of a sweep.
+        uncovered: log of the number of states of the variables in no clique (nats).
     """
 
     length: int
@@ -323,6 +324,7 @@ class RegionMaps:
     target: np.ndarray
     own: np.ndarray
     blocks: tuple[Block, ...]
+    uncovered: float
 
 
 def index_maps(graph: RegionGraph, numbers: CountingNumbers) -> RegionMaps:
@@ -351,6 +353,7 @@ def index_maps(graph: RegionGraph, numbers: CountingNumbers) -> RegionMaps:
         _joined(target),
         own,
         tuple(_block(graph, numbers, starts, colours) for colours in _blocks(graph, _colours(graph, used))),
+        structure.uncovered,
     )
 
 

@@ -80,6 +80,12 @@ class Structure:
         """Number of cells of all cliques' tables."""
         return sum(map(self.cells, self.cliques))
 
+    @functools.cached_property
+    def uncovered(self) -> float:
+        """Log of the number of states of the variables in no clique (nats)."""
+        used = set().union(*self.cliques)
+        return float(sum(math.log(n) for v, n in enumerate(self.sizes) if v not in used))
+
     def neighbours(self) -> list[set[int]]:
         """For each variable, the other variables that share a clique with it."""
         near: list[set[int]] = [set() for _ in self.sizes]

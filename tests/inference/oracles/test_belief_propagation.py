@@ -22,7 +22,10 @@ LOOPY = {
     **{name: ALL[name] for name in ("loop", "triangle", "wide", "all pairs of four")},
     "all triples of four": ALL["all triples of four"],
 }
-TREES = {name: ALL[name] for name in ("chain", "star", "disconnected", "chain of triples")}
+TREES = {
+    **{name: ALL[name] for name in ("chain", "star", "disconnected", "chain of triples")},
+    "a variable in no clique": ((2, 3, 4), ((2, 0),)),
+}
 
 
 def settled(kind, structure, tables, **settings):

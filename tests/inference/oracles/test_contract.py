@@ -52,6 +52,17 @@ def test_matches_brute_force_in_float64(kind, name):
                 assert (np.asarray(found)[expected == 0] == 0).all()
 
 
+def test_variables_in_no_clique_count_as_states(kind):
+    structure = ((2, 3, 4, 5), ((0,), (2, 0)))
+    oracle, tables = build(kind, structure), models.potentials(structure)
+    wanted = models.log_partition(models.joint(structure, tables))
+    with jax.enable_x64(True):
+        arrays = [jnp.asarray(t) for t in tables]
+        np.testing.assert_allclose(infer(oracle, arrays)[0], wanted, atol=1e-12)
+    plan = oracles.plan(Structure(*structure), tuple("abcd"), kind.name, itemsize=8)
+    np.testing.assert_allclose(plan.infer(tables)[0], wanted, atol=1e-12)
+
+
 def test_gradient_of_the_log_partition_is_the_marginals(kind):
     structure = STRUCTURES["wide"]
     oracle = build(kind, structure)
