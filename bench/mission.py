@@ -29,6 +29,7 @@ import numpy as np
 
 import pgmjax as pj
 from pgmjax.cli import main as command_line
+from pgmjax.history.rows import Rows
 
 ROOT = harness.ROOT
 SIZES = {"a": 4, "b": 3, "c": 2}
@@ -86,7 +87,7 @@ def history(stddev: float = 1.0) -> tuple[pj.history.History, np.ndarray]:
     counts = table().marginals([("a", "b", "c")])[0].astype(float)
     domain = pj.Domain(SIZES)
     asked = pj.history.builders.random_ranges(domain, 30, seed=0)
-    rows = pj.history.Rows.of(asked, domain).matrix()
+    rows = Rows.of(asked, domain).matrix()
     values = rows @ counts.ravel() + np.random.default_rng(1).normal(0, stddev, len(rows))
     return pj.history.History.from_answers(domain, asked, values, stddev=stddev), counts
 

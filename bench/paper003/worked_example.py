@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 
 from pgmjax import history
+from pgmjax.history.session import costs
 from pgmjax.history.session.costs import cell_costs
 
 PAPER = {
@@ -41,7 +42,7 @@ PAPER = {
 def solve(example):
     """Every number of the worked example from H, y, alpha, Q and the level."""
     matrix, epsilons = np.array(example["H"], float), np.array(example["alpha"], float)
-    moves = history.sensitivities(matrix)
+    moves = costs.sensitivities(matrix)
     blue = history.BestLinearUnbiased.from_matrix(matrix, example["y"], moves / epsilons, continuous=True)
     answer = blue.answer(example["Q"], method="characteristic")
     return {
@@ -53,7 +54,7 @@ def solve(example):
         "interval95": list(answer.interval(float(example.get("level", 0.95)))),
         "prob_positive": answer.probability(low=0.0),
         "cell_costs": cell_costs(matrix, epsilons).tolist(),
-        "system_cost": history.system_cost(matrix, epsilons),
+        "system_cost": costs.system_cost(matrix, epsilons),
     }
 
 

@@ -24,6 +24,7 @@ from pgmjax.data.attribute import Attribute, code_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Notation
 from pgmjax.data.entry import moment_text
+from pgmjax.queries.blocks import AttributeQuery
 
 _OPERATORS = ("<=", ">=", "!=", "==", "=", "<", ">")
 NOT_COVERED = "The interval does not cover the error of this."
@@ -189,7 +190,7 @@ def asked(domain: Domain, given: Any, said: str = "A query") -> queries.Query:
             )
         return queries.marginal(given).over(domain)
     first = domain.attributes[0]
-    if isinstance(given, queries.AttributeQuery):
+    if isinstance(given, AttributeQuery):
         raise TypeError(
             f"A query of one attribute stands with its name: write queries.Product({{{first!r}: ...}}) for "
             f"one of {first!r}."

@@ -7,6 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax._internal.private_files import open_private
+from pgmjax.privacy.gate import holder_log
 from pgmjax.privacy.ledger import Ledger, LedgerError
 from pgmjax.release.run_folder import RunFolder
 
@@ -46,7 +47,7 @@ BEFORE = ["wide", "link", "dangling", "hard link", "pipe", "folder"]
 @pytest.mark.parametrize("what", BEFORE)
 def test_a_log_of_the_holder_is_not_written_to_what_others_see(tmp_path, what):
     path = prepared(tmp_path, what)
-    with pytest.raises((ValueError, OSError)), pj.privacy.holder_log(path):
+    with pytest.raises((ValueError, OSError)), holder_log(path):
         pytest.fail("the table would have been read")
     assert not (tmp_path / "new").exists() and not (tmp_path / "other").read_bytes()
     for mode in ("x", "w"):

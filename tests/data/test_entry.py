@@ -12,6 +12,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.data.attribute import Attribute, code_of
+from pgmjax.data.definition import TableDefinition
 
 JANUARY = {"from": "2024-01-01", "to": "2024-01-31"}
 SPECS = [
@@ -294,7 +295,7 @@ def test_values_lie_where_the_records_do():
 
 
 def test_a_registered_table_may_be_asked_in_coarser_dates_and_other_values():
-    definition = pj.privacy.TableDefinition(
+    definition = TableDefinition(
         pj.Domain(
             {
                 "day": {"from": "2020-01-01", "to": "2020-12-31", "step": "day"},

@@ -5,13 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import pgmjax as pj
-from pgmjax.model.clique_vector import summed
+from pgmjax.model.clique_vector import CliqueVector, summed
 
 
 def test_mapping_transposes_and_names_what_is_missing():
     table = np.arange(6).reshape(2, 3)
-    vector = pj.model.CliqueVector((("a", "b"),), (table,))
+    vector = CliqueVector((("a", "b"),), (table,))
     assert (vector["b", "a"] == table.T).all()
     assert list(vector) == [("a", "b")] and len(vector) == 1
     with pytest.raises(KeyError, match="no table over"):
@@ -19,7 +18,7 @@ def test_mapping_transposes_and_names_what_is_missing():
 
 
 def test_transformations_go_through():
-    vector = pj.model.CliqueVector((("a",), ("b",)), (jnp.ones(2), jnp.ones(3)))
+    vector = CliqueVector((("a",), ("b",)), (jnp.ones(2), jnp.ones(3)))
     doubled = jax.jit(lambda v: jax.tree.map(lambda t: 2 * t, v))(vector)
     assert doubled.cliques == vector.cliques and doubled["b",].tolist() == [2.0] * 3
     gradient = jax.grad(lambda v: jnp.sum(v["a",] ** 2))(vector)
@@ -27,7 +26,7 @@ def test_transformations_go_through():
 
 
 def test_lone_names_and_repeats_are_refused():
-    vector = pj.model.CliqueVector((("a", "b"),), (np.zeros((2, 3)),))
+    vector = CliqueVector((("a", "b"),), (np.zeros((2, 3)),))
     for clique in ("ab", ("a", "b", "a")):
         with pytest.raises(KeyError):
             vector[clique]

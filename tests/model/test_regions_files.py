@@ -7,6 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.estimation.region_fit import fit_local
+from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.regions import RegionModel
 
 DOMAIN = pj.Domain({"a": 2, "b": {"labels": ["no", "yes"]}, "c": 3})
@@ -36,7 +37,7 @@ def test_what_is_read_back_is_what_was_saved(saved):
 
 
 def test_a_loss_that_is_not_known_stays_so(tmp_path):
-    table = pj.model.CliqueVector((("a", "b"),), (np.full((2, 2), 0.25),))
+    table = CliqueVector((("a", "b"),), (np.full((2, 2), 0.25),))
     tmp_path = tmp_path / "m"
     RegionModel(DOMAIN, table, total=4.0, residual=0.0).save(tmp_path)
     again = pj.load(tmp_path)

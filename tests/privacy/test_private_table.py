@@ -18,6 +18,7 @@ from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.queries.quantise import quantise
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 COLUMNS = {"a": [0, 1, 2, 2, 0], "b": [0, 1, 1, 0, 0], "c": [3, 2, 1, 0, 3]}
@@ -368,7 +369,7 @@ def test_a_real_query_is_quantised_and_measured(data):
     real = queries.DenseMatrix(("a",), [[0.5, 0.25, -1 / 3]])
     with pytest.raises(ValueError, match=r"round it with queries\.quantise"):
         table(data).measure([real], epsilons=[1])
-    grid = queries.quantise(real, DOMAIN, bits=20)
+    grid = quantise(real, DOMAIN, bits=20)
     (measured,) = table(data, backend=Silent()).measure([grid.query], epsilons=[1])
     assert measured.values.dtype == np.int64 and measured.distribution.scale >= 2**19
     expected = 2 * 0.5 + 1 * 0.25 - 2 / 3  # codes 0, 1, 2, 2, 0

@@ -17,6 +17,7 @@ from pgmjax.history.session.session import Session
 from pgmjax.mechanisms import HDMM, Marginals, RandomizedResponse
 from pgmjax.privacy import Budget, Ledger, PrivateTable
 from pgmjax.privacy.accounting.calibration import calibrate
+from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.ledger.journal import HeldTable
 from pgmjax.privacy.partition import find_keys
 from pgmjax.privacy.scores import Distances
@@ -217,7 +218,7 @@ def test_an_account_without_a_unit_refuses_one_and_one_with_charges_takes_none(t
         with pytest.raises(ValueError, match="give the domain too"):
             ledger.register("other", unit=UNIT, other_people=True, **{**promise, "digest": "d"})
         ledger.register("open", other_people=True, **{**promise, "digest": "d"})
-        event = pj.privacy.Pure(1)
+        event = Pure(1)
         ledger.reserve("open", "run", {}, [event], relation=ADD, secure=True)
         with pytest.raises(ValueError, match="two units cannot be added up"):
             ledger.set_domain("open", DOMAIN, unit=UNIT)

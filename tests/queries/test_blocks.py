@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmjax import queries as q
+from pgmjax.queries.spec import from_spec
 
 BLOCKS = {
     "identity": q.identity(),
@@ -114,7 +115,7 @@ def test_separates_means_equal_or_disjoint_columns_of_one_norm(block):
 
 @CASES
 def test_blocks_are_hashable_comparable_and_survive_a_workload_file(block):
-    again = q.from_spec(block.to_spec())
+    again = from_spec(block.to_spec())
     assert again == block and hash(again) == hash(block)
     assert len({block, again, q.subset([1])}) == 2
 

@@ -9,6 +9,7 @@ from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import columns as exact
+from pgmjax.queries.quantise import quantise
 
 
 def python_column(matrix, power):
@@ -54,7 +55,7 @@ def test_column_norms_of_many_large_integers(bits, power):
 def test_a_finely_quantised_query_keeps_its_sensitivity(relation):
     """A real 100 x 110 query on the finest grid that is measured, against Python's own integers."""
     real = np.random.default_rng(5).uniform(-1, 1, (100, 110))
-    grid = queries.quantise(queries.DenseMatrix(("a",), real), Domain({"a": 110}), bits=30)
+    grid = quantise(queries.DenseMatrix(("a",), real), Domain({"a": 110}), bits=30)
     matrix = grid.query.matrix(Domain({"a": 110}))
     truth = (python_column if relation is Relation.ADD_REMOVE else python_distance)(matrix, 2)
     found = grid.query.l2_sensitivity_squared(relation, Domain({"a": 110}))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.queries.spec import row_names
+from pgmjax.queries.spec import from_spec, row_names
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from pgmjax.queries.spec import row_names
     ],
 )
 def test_forms(spec, block):
-    assert q.from_spec(spec) == block
+    assert from_spec(spec) == block
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_forms(spec, block):
 )
 def test_bad_input(spec, error, message):
     with pytest.raises(error, match=message):
-        q.from_spec(spec)
+        from_spec(spec)
 
 
 @pytest.mark.parametrize(

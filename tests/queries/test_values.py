@@ -12,8 +12,9 @@ from pgmjax.history import builders
 from pgmjax.learning.training_set import training_query, validation_query
 from pgmjax.local import answer_conditions
 from pgmjax.local.table import PerturbedTable, ResponseColumn
-from pgmjax.privacy import KaryResponse
+from pgmjax.privacy.response import KaryResponse
 from pgmjax.queries.random import distinct_ranges, random_ranges
+from pgmjax.queries.spec import from_spec
 
 ENTRIES = {
     "labels from one": ({"labels": [1, 2, 3]}, [1, 2, 3]),
@@ -47,7 +48,7 @@ def readings(domain, value):
     yield "evidence", model.condition({"x": value}).total
     workload = pj.Workload([q.Product(kept)]).over(domain)
     yield "workload", count(model, workload.entries[0].query)
-    again = q.from_spec(workload.entries[0].query.to_spec()["queries"]["x"])
+    again = from_spec(workload.entries[0].query.to_spec()["queries"]["x"])
     yield "written and read", count(model, q.Product({"x": again}))
     allowed = pj.AllowedSet(("x",), [value]).zeros(domain).allowed
     yield "constraint", float(np.array([10, 20, 30])[allowed].sum())
@@ -90,7 +91,7 @@ def test_what_is_no_value_is_refused_though_it_is_a_code(entry):
 def test_a_code_is_no_number():
     assert q.point(q.Code(1)) != q.point(1) and hash(q.Code(1)) != hash(1)
     assert q.Code(1) == q.Code(1) and q.Code(1) != 1
-    assert q.from_spec({"subset": [{"code": 0}, 2]}) == q.subset([q.Code(0), 2])
+    assert from_spec({"subset": [{"code": 0}, 2]}) == q.subset([q.Code(0), 2])
 
 
 @pytest.mark.parametrize("spec", [{"min": 5, "max": 12}, {"labels": [3, 1, 2, 0, 7, 6, 5, 4]}])

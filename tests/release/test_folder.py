@@ -12,6 +12,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax._internal import files as new_folder
+from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.release import folder as release_folder
 
 
@@ -259,7 +260,7 @@ def test_parts_that_are_missing_or_damaged(folder, tmp_path):
     saved = release_folder.read(tmp_path)
     with pytest.raises(ValueError, match="without its folder model: copy the whole folder"):
         _ = saved.model
-    table = pj.model.CliqueVector((("age",),), (np.full(5, 0.2),))
+    table = CliqueVector((("age",),), (np.full(5, 0.2),))
     pj.model.RegionModel(pj.Domain({"age": 5}), table, 9.0, 0.0).save(tmp_path / "model")
     with pytest.raises(ValueError, match="it cannot hold a model of regions"):
         _ = saved.model

@@ -14,6 +14,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.cli import main
+from pgmjax.data.definition import TableDefinition
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Unit
 from pgmjax.privacy.seeded import SeededBackend
@@ -299,7 +300,7 @@ def test_what_discovery_leaves_out_is_not_counted_and_said(tmp_path):
 
 def test_a_ledgers_holder_decides_what_a_cell_counts_whoever_asks(tmp_path):
     """The holder clips; who asks merges cells without knowing, and is told in the cells that were asked."""
-    definition = pj.privacy.TableDefinition(
+    definition = TableDefinition(
         pj.Domain({"age": {"bins": [0, 10, 20, 30], "clip": True}}), rows_outside="drop"
     )
     frame = pd.DataFrame({"age": [-5.0, 3.0, 15.0, 99.0]})

@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax import Domain, Relation, history
+from pgmjax import Domain, Relation
+from pgmjax.history.rows import Rows
 from pgmjax.history.session import costs
 from pgmjax.history.session.costs import (
     CellAccount,
@@ -110,9 +111,9 @@ def accounted(relation, rates, **options):
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 def test_it_is_the_theorem_s_cost(relation):
     rates = [10**9, 3 * 10**9, 7, 2 * 10**9, 5 * 10**9]
-    rows = history.Rows.of(some_queries(), DOMAIN).matrix()
+    rows = Rows.of(some_queries(), DOMAIN).matrix()
     moves = np.abs(rows).max(axis=1)
-    expected = history.system_cost(rows, np.array(rates) * 1e-12 * moves, moves, relation)
+    expected = costs.system_cost(rows, np.array(rates) * 1e-12 * moves, moves, relation)
     account = accounted(relation, rates)
     assert not account.rest and float(account.cost) == pytest.approx(expected, rel=1e-12)
 

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from pgmjax import Dataset, Domain, history
-from pgmjax.history import History, Session, least_epsilon
+from pgmjax.history import History, Session
+from pgmjax.history.rows import Rows
+from pgmjax.history.session import costs
+from pgmjax.history.session.costs import least_epsilon
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import BudgetExceeded
@@ -72,9 +75,9 @@ def test_the_cost_is_the_largest_cell_s_of_the_theorem(ledger, relation):
         [r["rate"] * 1e-12 for r in session._log.records if r["kind"] == "bought"],
         [m.values.size for m in session.history.measurements],
     )
-    rows = history.Rows.of(session.history.queries, DOMAIN).matrix()
+    rows = Rows.of(session.history.queries, DOMAIN).matrix()
     moves = np.abs(rows).max(axis=1)
-    expected = history.system_cost(rows, rates * moves, moves, relation)
+    expected = costs.system_cost(rows, rates * moves, moves, relation)
     assert float(session.cost) == pytest.approx(expected, rel=1e-12)
     plain = sum(Fraction(r["epsilon"]) for r in session._log.records if r["kind"] == "bought")
     assert session.cost <= plain

@@ -11,6 +11,7 @@ from pgmjax.cli import main
 from pgmjax.data.definition import TableDefinition
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy import Ledger, PrivateTable, TableChangedError, TableReadError
+from pgmjax.privacy.gate import holder_log
 
 ADD = pj.Relation.ADD_REMOVE
 FAST = Estimator(max_steps=5, progress=False)
@@ -189,7 +190,7 @@ def test_what_is_withheld_goes_to_the_holder_s_log(tmp_path):
     data = pj.Dataset.read(path, WIDE).under(TableDefinition(WIDE))
     private = PrivateTable(data, ADD, pj.privacy.Budget(1))
     log = tmp_path / "holder.log"
-    with pj.privacy.holder_log(log), pytest.raises(TableReadError) as caught:
+    with holder_log(log), pytest.raises(TableReadError) as caught:
         private.measure([pj.queries.marginal(["a"])], epsilons=["0.5"])
     assert "1 rows" not in str(caught.value) and caught.value.__context__ is None
     assert "1 row lies outside its 3 labels" in log.read_text() and log.stat().st_mode & 0o077 == 0

@@ -13,10 +13,11 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.cli import main
-from pgmjax.data.definition import OpenDefinition
+from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy import BudgetExceeded, Ledger
+from pgmjax.privacy.accounting.events import Concentrated
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.queries.workload import KWay
 
@@ -151,7 +152,7 @@ def test_only_what_is_open_may_be_found(path, ledger):
     account = register(ledger, path)
     with pytest.raises(ValueError, match="does not complete the draft: see id, sex"):
         find_by_hand = pj.Domain({"id": 3})
-        charge = ledger.reserve("t", "k", {}, [pj.privacy.Concentrated("0.001")], relation=ADD, secure=True)
+        charge = ledger.reserve("t", "k", {}, [Concentrated("0.001")], relation=ADD, secure=True)
         ledger.set_discovered("t", charge.id, find_by_hand)
     assert ledger.account("t").definition is None
     with pytest.raises(ValueError, match="no charge 7"):
@@ -241,7 +242,7 @@ def test_what_a_search_did_not_find_is_described_by_hand(path, ledger):
     with pytest.raises(ValueError, match="what was released rests on it"):
         ledger.set_domain("t", pj.Domain({"sex": 2, "age": {"bins": [0, 99], "missing": "?"}}))
     whole = pj.Domain({**sex, "age": {"bins": [0, 99], "missing": "?"}})
-    held = pj.privacy.TableDefinition(whole, rows_outside="drop")
+    held = TableDefinition(whole, rows_outside="drop")
     assert ledger.set_domain("t", held).definition == held and ledger.verify().ok
 
 
