@@ -16,22 +16,19 @@ budget.
 from pgmjax._internal import migration
 from pgmjax.history import builders
 from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
-from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl, consistent_answers
-from pgmjax.history.bayes.inference import Claim, distribution_of
+from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl
+from pgmjax.history.bayes.inference import Claim
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import History
 from pgmjax.history.kernel.inner_products import KernelProduct, kernel
-from pgmjax.history.kernel.pca import Answers, KernelPCA
+from pgmjax.history.kernel.pca import KernelPCA
 from pgmjax.history.kernel.ridge import CrossValidation, KernelRidge
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Rows
-from pgmjax.history.session.costs import least_epsilon, sensitivities, system_cost
 from pgmjax.history.session.session import Session
 from pgmjax.measurements.noise import Gaussian, Laplace
 
 __all__ = [
-    "Answers",
     "BestLinearUnbiased",
     "Claim",
     "CrossValidation",
@@ -46,16 +43,10 @@ __all__ = [
     "MaxEntropy",
     "NotEstimableError",
     "ProductPrior",
-    "Rows",
     "Session",
     "builders",
-    "consistent_answers",
-    "distribution_of",
     "kernel",
-    "least_epsilon",
     "posterior",
-    "sensitivities",
-    "system_cost",
 ]
 
 migration.answer(globals())

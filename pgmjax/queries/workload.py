@@ -188,7 +188,7 @@ class Workload(Named):
 
         An entry is a list of attribute names (all cells of that marginal), or a mapping with `clique`
         and optionally `weight` and one of `queries` (a block for each attribute, identity by default;
-        see `queries.from_spec`), `matrix` and `terms`. Weights are read exactly: 0.1 is one tenth.
+        see `queries.spec.from_spec`), `matrix` and `terms`. Weights are read exactly: 0.1 is one tenth.
 
         Raises:
             ValueError: not JSON, not a list, an unknown key (the message lists the known ones), ...

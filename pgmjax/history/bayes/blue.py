@@ -377,7 +377,7 @@ class BestLinearUnbiased:
         Args:
             target: a query of one row, or its entries [cells].
             biased: as in `combination`; the distribution then covers the noise alone, without the bias.
-            method: how the distribution is computed, see `history.distribution_of`.
+            method: how the distribution is computed, see `history.bayes.inference.distribution_of`.
             options: options of the method.
 
         Raises:

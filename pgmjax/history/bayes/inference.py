@@ -334,7 +334,7 @@ class Inference(Named):
     Attributes:
         value: the estimate (counts).
         distribution: distribution of the error.
-        method: how it is computed, see `history.distribution_of`.
+        method: how it is computed, see `distribution_of`.
         options: options of the method.
         biased: whether the target was not estimable, so that the distribution omits a bias of unknown size.
 
