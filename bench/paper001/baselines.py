@@ -27,7 +27,7 @@ from common import CLIQUE, Histogram, histogram, rows, sampled
 
 import pgmjax as pj
 from pgmjax.data.relation import Relation
-from pgmjax.learning import as_learner
+from pgmjax.learning.learners import as_learner
 from pgmjax.learning.training_set import training_query
 from pgmjax.queries import Query, matrix
 from pgmjax.queries.random import distinct_ranges, random_subsets

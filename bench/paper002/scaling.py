@@ -26,7 +26,7 @@ import numpy as np
 from blocks import paper002 as blocks
 
 import pgmjax as pj
-from pgmjax.local import channel
+from pgmjax.local.channel import lower_bound, upper_bound
 
 EPSILON = 1
 STARS = 5
@@ -76,8 +76,8 @@ def measure(codes: np.ndarray, kind: str, runs: int, number: int) -> dict:
         "mean_worst_square": float(errors.max(axis=1).mean()),
         "worst_variance": float(answers.worst_variance.max()),
         "exact_variance": float(variance.mean()),
-        "upper_bound": channel.upper_bound(STARS, EPSILON, rows),
-        "lower_bound": channel.lower_bound(STARS, EPSILON, rows),
+        "upper_bound": upper_bound(STARS, EPSILON, rows),
+        "lower_bound": lower_bound(STARS, EPSILON, rows),
         "runs": runs,
         "queries": number,
     }

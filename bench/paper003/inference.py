@@ -27,6 +27,7 @@ import numpy as np
 from pgmjax import history
 from pgmjax.history.bayes import inference
 from pgmjax.history.bayes.distribution import invert
+from pgmjax.history.session import costs
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.history.session import costs
 

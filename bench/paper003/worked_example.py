@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 
 from pgmjax import history
+from pgmjax.history.session import costs
 from pgmjax.history.session.costs import cell_costs
 from pgmjax.history.session import costs
 

@@ -25,7 +25,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 
-__all__ = ["domain_from_mbi", "estimate", "from_mbi", "model_from_mbi", "to_mbi"]
+__all__ = ["estimate", "from_mbi", "model_from_mbi", "to_mbi"]
 
 _FIELDS = ("noisy_measurement", "clique", "stddev")
 _IMPOSSIBLE = 200.0  # nats below the smallest potential: mbi's message passing cannot handle minus infinity

@@ -31,8 +31,9 @@ from pgmjax.history.kernel.ridge import CrossValidation, KernelRidge
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
-from pgmjax.learning import Learner, as_learner, predictor
+from pgmjax.learning import Learner, predictor
 from pgmjax.learning.encodings import as_encoding
+from pgmjax.learning.learners import as_learner
 from pgmjax.measurements.inputs import are_secure, of_measurements
 from pgmjax.measurements.published import read_published
 from pgmjax.measurements.total import estimate_total

@@ -22,8 +22,8 @@ from pgmjax.estimation.losses.l2 import L2
 from pgmjax.inference.plan.structure import MOST_CELLS
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel, many_marginals
-from pgmjax.queries import AttributeQuery, Product, marginal
-from pgmjax.queries.blocks import Identity
+from pgmjax.queries import Product, marginal
+from pgmjax.queries.blocks import AttributeQuery, Identity
 
 SETTINGS = ("auto", "none")
 EMPTY_CELL_SHIFT, MEAN_COUNT_SHARE = 1.5, 0.4

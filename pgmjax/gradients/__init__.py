@@ -5,9 +5,8 @@ weights, prior and total, differentiated by unrolling a solver or implicitly at 
 """
 
 from pgmjax._internal import migration
-from pgmjax.gradients.answer_coordinates import FitParameters
 from pgmjax.gradients.differentiable_fit import DifferentiableFit
 
-__all__ = ["DifferentiableFit", "FitParameters"]
+__all__ = ["DifferentiableFit"]
 
 migration.answer(globals())

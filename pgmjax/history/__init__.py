@@ -16,7 +16,7 @@ budget.
 from pgmjax._internal import migration
 from pgmjax.history import builders
 from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
-from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl, consistent_answers
+from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl
 from pgmjax.history.bayes.inference import Claim
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import History
@@ -25,8 +25,6 @@ from pgmjax.history.kernel.pca import KernelPCA
 from pgmjax.history.kernel.ridge import CrossValidation, KernelRidge
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Rows
-from pgmjax.history.session.costs import least_epsilon, sensitivities, system_cost
 from pgmjax.history.session.session import Session
 
 __all__ = [
@@ -42,15 +40,10 @@ __all__ = [
     "MaxEntropy",
     "NotEstimableError",
     "ProductPrior",
-    "Rows",
     "Session",
     "builders",
-    "consistent_answers",
     "kernel",
-    "least_epsilon",
     "posterior",
-    "sensitivities",
-    "system_cost",
 ]
 
 migration.answer(globals())

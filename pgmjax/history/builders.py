@@ -31,9 +31,9 @@ from pgmjax._internal import checks, migration
 from pgmjax.data.attribute import Code
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, marginal, matrix, point, subset, total
+from pgmjax.queries import Product, Query, WeightedSum, marginal, matrix, point, subset, total
 from pgmjax.queries import range as code_range
-from pgmjax.queries.blocks import Matrix, Range, Subset, Value
+from pgmjax.queries.blocks import AttributeQuery, Matrix, Range, Subset, Value
 from pgmjax.queries.random import random_ranges, random_tables
 from pgmjax.strategies import fixed
 

@@ -7,24 +7,21 @@ the training queries and trains.
 - `base`: the learner interface. `linear`, `mlp` and `sklearn` hold the learners, `learners` their names.
 - `predictor`: trains, chooses among learners, answers fresh queries, and bounds their error.
 
-A learner is one file with one frozen dataclass and a line in `learners`; contract tests run over `LEARNERS`.
-`as_learner` makes one from a name, a scikit-learn regressor or the output of `Learner.to_dict`.
+A learner is one file with one frozen dataclass and a line in `learners`; contract tests run over them.
+`learners.as_learner` makes one from a name, a scikit-learn regressor or the output of `Learner.to_dict`.
 """
 
 from __future__ import annotations
 
 from pgmjax._internal import migration
 from pgmjax.learning.base import Learner, NotDescribedError
-from pgmjax.learning.learners import LEARNERS, as_learner
-from pgmjax.learning.linear import EngineLearner, GaussianBasis, Linear, Ridge
+from pgmjax.learning.linear import GaussianBasis, Linear, Ridge
 from pgmjax.learning.mlp import MLP
 from pgmjax.learning.predictor import Predictor, learn
 from pgmjax.learning.sklearn import SklearnLearner
 
 __all__ = [
-    "LEARNERS",
     "MLP",
-    "EngineLearner",
     "GaussianBasis",
     "Learner",
     "Linear",
@@ -32,7 +29,6 @@ __all__ = [
     "Predictor",
     "Ridge",
     "SklearnLearner",
-    "as_learner",
     "learn",
 ]
 

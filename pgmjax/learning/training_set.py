@@ -19,7 +19,8 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.learning.encodings import CellWeights, Encoding, Factors, cell_rows
-from pgmjax.queries import AttributeQuery, Code, DenseMatrix, Product, Query, identity, marginal, ranges
+from pgmjax.queries import Code, DenseMatrix, Product, Query, identity, marginal, ranges
+from pgmjax.queries.blocks import AttributeQuery
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 from pgmjax.queries.random import check_matrix, distinct_ranges, random_subsets, ranges_there_are
 from pgmjax.queries.workload import Entry, Workload

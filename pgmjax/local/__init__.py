@@ -18,7 +18,7 @@ budget.
 
 from pgmjax._internal import migration
 from pgmjax.local.answers import UselessAnswerError
-from pgmjax.local.channel import Channel, lower_bound, predicted_stddev, upper_bound
+from pgmjax.local.channel import Channel, predicted_stddev
 from pgmjax.local.codes import PerturbedCodes, Universe
 from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.continuous import answer_lipschitz, best_grid
@@ -47,11 +47,9 @@ __all__ = [
     "collect",
     "group_histograms",
     "load",
-    "lower_bound",
     "marginals_of",
     "predicted_stddev",
     "respond",
-    "upper_bound",
 ]
 
 migration.answer(globals())

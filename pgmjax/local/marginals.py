@@ -23,7 +23,8 @@ from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.responding import Block, Responses
 from pgmjax.privacy.response import ResponseDistribution
-from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, identity, matrix
+from pgmjax.queries import Product, Query, WeightedSum, identity, matrix
+from pgmjax.queries.blocks import AttributeQuery
 
 LARGEST_COVARIANCE = 4096
 NOISE = "response"

@@ -33,8 +33,8 @@ from pgmjax.data.cliques import Clique, all_subsets, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.least_squares import orthogonal_parts
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.queries import AttributeQuery, Product, Query
-from pgmjax.queries.blocks import Indicators
+from pgmjax.queries import Product, Query
+from pgmjax.queries.blocks import AttributeQuery, Indicators
 
 MOST_READ = 2_000_000_000
 """The most numbers that are read or written for the answers to one query, which takes seconds."""

@@ -13,8 +13,8 @@ from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.least_squares import shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
-from pgmjax.queries import AttributeQuery, Product
-from pgmjax.queries.blocks import Grouping
+from pgmjax.queries import Product
+from pgmjax.queries.blocks import AttributeQuery, Grouping
 
 _MAX_ENTRIES = 4_000_000
 _TOLERANCE = 1e-8

@@ -24,7 +24,8 @@ from pgmjax._internal import migration
 from pgmjax.data.ratings import Ratings
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.auto import Auto
-from pgmjax.mechanisms.base import Mechanism, options
+from pgmjax.mechanisms.base import Mechanism
+from pgmjax.mechanisms.base import options as options
 from pgmjax.mechanisms.batch_aim import BatchAIM
 from pgmjax.mechanisms.comparison import RELEASING as RELEASING
 from pgmjax.mechanisms.comparison import compare
@@ -65,7 +66,6 @@ __all__ = [
     "RunFolder",
     "SimilarityMLDP",
     "compare",
-    "options",
 ]
 
 migration.answer(globals())

@@ -12,8 +12,9 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
-from pgmjax.learning import Learner, as_learner
+from pgmjax.learning import Learner
 from pgmjax.learning.base import FittedLearner
+from pgmjax.learning.learners import as_learner
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, one_of, whole
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ratings import (

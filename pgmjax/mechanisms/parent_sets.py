@@ -21,7 +21,8 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.growth import candidate_cells
-from pgmjax.queries import AttributeQuery, Product, compression, identity
+from pgmjax.queries import Product, compression, identity
+from pgmjax.queries.blocks import AttributeQuery
 
 _WALKED = 10  # sets looked at for each that is wanted, before sets are drawn instead
 _WIDEST = 60  # attributes: with more, there are more sets than anybody wants

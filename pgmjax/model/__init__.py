@@ -12,10 +12,9 @@
 from pgmjax._internal import migration
 from pgmjax.model.base import Model
 from pgmjax.model.calibrated import CalibratedModel
-from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 
-__all__ = ["CalibratedModel", "CliqueVector", "MixtureModel", "Model", "RegionModel"]
+__all__ = ["CalibratedModel", "MixtureModel", "Model", "RegionModel"]
 
 migration.answer(globals())

@@ -23,8 +23,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import USUAL, ModelTooLargeError
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import io, row_file
-from pgmjax.queries import AttributeQuery, DenseMatrix
+from pgmjax.queries import DenseMatrix
 from pgmjax.queries import text as query_text
+from pgmjax.queries.blocks import AttributeQuery
 
 MOST_ROWS = 10**12
 

@@ -25,8 +25,8 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.rows import known_codes
-from pgmjax.queries import AttributeQuery, Product, compression, identity
-from pgmjax.queries.blocks import code_or_value
+from pgmjax.queries import Product, compression, identity
+from pgmjax.queries.blocks import AttributeQuery, code_or_value
 
 SPREADS = ("uniform", "counts")
 

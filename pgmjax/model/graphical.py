@@ -31,7 +31,7 @@ from pgmjax.model.clique_vector import CliqueVector, marginal_within, summed
 from pgmjax.model.rows import ModelRows
 from pgmjax.plotting import marginals as pictures
 from pgmjax.plotting import tree
-from pgmjax.queries import AttributeQuery
+from pgmjax.queries.blocks import AttributeQuery
 
 CHECK_SECONDS = 10.0  # forecast time of a check that some cell is possible, when a model is made or loaded
 

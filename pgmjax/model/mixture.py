@@ -24,7 +24,7 @@ from pgmjax.kernels.log_sum_exp import host_logsumexp
 from pgmjax.measurements.inputs import Input, with_inputs
 from pgmjax.model import io
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
-from pgmjax.queries import AttributeQuery
+from pgmjax.queries.blocks import AttributeQuery
 
 _BLOCK = 1 << 22  # rows times components processed at once
 

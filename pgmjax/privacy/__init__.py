@@ -15,19 +15,11 @@ from pgmjax.data.sources import TableChangedError
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting.calibration import calibrate
 from pgmjax.privacy.accounting.composition import Composition, UnsupportedError
-from pgmjax.privacy.accounting.events import (
-    Concentrated,
-    Event,
-    GaussianEvent,
-    LaplaceEvent,
-    Pure,
-    Response,
-    Selection,
-)
+from pgmjax.privacy.accounting.events import GaussianEvent, LaplaceEvent, Selection
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.gate import TableReadError, holder_log
+from pgmjax.privacy.gate import TableReadError
 from pgmjax.privacy.ledger import (
     Account,
     AttemptsExhausted,
@@ -37,7 +29,6 @@ from pgmjax.privacy.ledger import (
     NoLedgerError,
 )
 from pgmjax.privacy.left_out import CountLeftOut
-from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.response import KaryResponse
 from pgmjax.privacy.scores import Counts, Deviations, Distances, Score
@@ -50,14 +41,12 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Composition",
-    "Concentrated",
     "CountLeftOut",
     "Counts",
     "Deviations",
     "DiscreteGaussian",
     "DiscreteLaplace",
     "Distances",
-    "Event",
     "GaussianEvent",
     "IdempotencyConflict",
     "KaryResponse",
@@ -66,10 +55,7 @@ __all__ = [
     "LedgerError",
     "NoLedgerError",
     "NoiseBackend",
-    "OpenDPBackend",
     "PrivateTable",
-    "Pure",
-    "Response",
     "Score",
     "SeededBackend",
     "Selection",
@@ -81,7 +67,6 @@ __all__ = [
     "UnsupportedError",
     "calibrate",
     "epsilon_of",
-    "holder_log",
     "rho_for",
 ]
 

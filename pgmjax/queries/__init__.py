@@ -1,7 +1,7 @@
 """Linear queries on a clique, from blocks of one attribute each, and workloads of them.
 
 Blocks: `identity`, `total`, `point`, `subset`, `range`, `ranges`, `all_ranges`, `prefix`, `compression`,
-`mean`, `moments`, `matrix`. They combine to `Product` (`kronecker`, `marginal`) and `WeightedSum`;
+`mean`, `moments`, `matrix`. They combine to `Product` (`marginal` is one of them) and `WeightedSum`;
 `DenseMatrix` is any matrix over joint cells. Every query has L1, L2 and L-infinity sensitivities under a
 given neighbouring relation. Only integral queries can be measured; `quantise` rounds real entries to
 integers.
@@ -14,7 +14,6 @@ integers.
 
 from pgmjax._internal import migration
 from pgmjax.data.attribute import Code
-from pgmjax.queries.blocks import AttributeQuery
 from pgmjax.queries.quantise import quantise
 from pgmjax.queries.query import Product, Query, kronecker, marginal
 from pgmjax.queries.single import (
@@ -31,11 +30,9 @@ from pgmjax.queries.single import (
     subset,
     total,
 )
-from pgmjax.queries.spec import from_spec
 from pgmjax.queries.sums import DenseMatrix, WeightedSum
 
 __all__ = [
-    "AttributeQuery",
     "Code",
     "DenseMatrix",
     "Product",
@@ -43,7 +40,6 @@ __all__ = [
     "WeightedSum",
     "all_ranges",
     "compression",
-    "from_spec",
     "identity",
     "kronecker",
     "marginal",

@@ -7,8 +7,8 @@ import numpy as np
 from pgmjax import queries
 from pgmjax.data.attribute import Attribute, named_code
 from pgmjax.data.domain import Domain
-from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, WeightedSum
-from pgmjax.queries.blocks import Identity
+from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum
+from pgmjax.queries.blocks import AttributeQuery, Identity
 
 
 def row(query: Query, domain: Domain, number: int) -> Query:

@@ -188,7 +188,7 @@ class Workload(Named):
 
         An entry is a list of attribute names (all cells of that marginal), or a mapping with `clique`
         and optionally `weight` and one of `queries` (a block for each attribute, identity by default;
-        see `queries.from_spec`), `matrix` and `terms`. Weights are read as they are written: 0.1 is one
+        see `queries.spec.from_spec`), `matrix` and `terms`. Weights are read as they are written: 0.1 is one
         tenth. Of a number with decimals up to 17 digits count; other weights are texts, such as "1/3".
 
         Raises:

@@ -23,7 +23,8 @@ import numpy as np
 from pgmjax.data.cliques import Clique, in_order
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, marginal, matrix, total
+from pgmjax.queries import DenseMatrix, Product, Query, identity, marginal, matrix, total
+from pgmjax.queries.blocks import AttributeQuery
 from pgmjax.queries.workload import Entry, Workload
 from pgmjax.random import generator
 from pgmjax.strategies import weighted_marginals

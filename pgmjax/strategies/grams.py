@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from pgmjax.data.domain import Domain
-from pgmjax.queries import AttributeQuery, Query, identity, total
-from pgmjax.queries.blocks import AllRanges, Prefix
+from pgmjax.queries import Query, identity, total
+from pgmjax.queries.blocks import AllRanges, AttributeQuery, Prefix
 
 _MAX_ENTRIES = 50_000_000
 

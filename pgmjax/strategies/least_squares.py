@@ -21,8 +21,8 @@ from pgmjax.data.cliques import Clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.least_squares import JointCells, WhitenedAnswers, shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
-from pgmjax.queries.blocks import contract
+from pgmjax.queries import DenseMatrix, Product, Query, identity, total
+from pgmjax.queries.blocks import AttributeQuery, contract
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies.strategy import entry_trace
 

@@ -7,6 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax._internal.private_files import open_private
+from pgmjax.privacy.gate import holder_log
 from pgmjax.privacy.ledger import Ledger, LedgerError
 from pgmjax.release.run_folder import RunFolder
 from pgmjax.privacy.gate import holder_log

@@ -9,7 +9,8 @@ import pytest
 
 import pgmjax as pj
 from pgmjax._internal.jit import cache_size
-from pgmjax.gradients import DifferentiableFit, FitParameters
+from pgmjax.gradients import DifferentiableFit
+from pgmjax.gradients.answer_coordinates import FitParameters
 from pgmjax.queries import marginal
 from tests.gradients.cases import (
     ASKED,

@@ -3,7 +3,8 @@
 import numpy as np
 
 import pgmjax as pj
-from pgmjax.history import ProductPrior, Rows
+from pgmjax.history import ProductPrior
+from pgmjax.history.rows import Rows
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, marginal, point, prefix, total
 from pgmjax.queries import range as code_range
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from pgmjax.history import History, ProductPrior, Rows
+from pgmjax.history import History, ProductPrior
+from pgmjax.history.rows import Rows
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, marginal, range, subset, total
 from tests.history.dense import DOMAIN
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import Rows, builders
+from pgmjax.history import builders
+from pgmjax.history.rows import Rows
 
 DOMAIN = pj.Domain({"a": 5, "b": 2, "c": 4, "e": 3, "one": 1})
 A, B = np.meshgrid(np.arange(5), np.arange(2), indexing="ij")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import Rows
 from pgmjax.history.builders import between, decomposed, equals, is_in
+from pgmjax.history.rows import Rows
 
 DOMAIN = pj.Domain({"a": 5, "b": 2, "c": 4, "e": 3})
 CELLS = dict(zip(DOMAIN, np.indices(DOMAIN.shape).reshape(4, -1), strict=True))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.history import History, KernelPCA, ProductPrior, Rows
+from pgmjax.history import History, KernelPCA, ProductPrior
 from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
-from pgmjax.history.rows import bounds, is_estimable
+from pgmjax.history.rows import Rows, bounds, is_estimable
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import Product, WeightedSum, marginal, point, prefix

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import Rows
+from pgmjax.history.rows import Rows
 from pgmjax.queries import DenseMatrix, Product, marginal, mean, point, prefix
 from tests.history import dense
 

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from pgmjax.learning import LEARNERS, MLP, NotDescribedError, SklearnLearner, as_learner
+from pgmjax.learning import MLP, NotDescribedError, SklearnLearner
 from pgmjax.learning.base import restored
+from pgmjax.learning.learners import LEARNERS, as_learner
 
 SMALL = {
     "mlp": MLP(hidden=(8,), epochs=5, batch_size=7),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pgmjax.learning import EngineLearner, Linear
+from pgmjax.learning import Linear
+from pgmjax.learning.linear import EngineLearner
 
 
 def test_counts_are_not_negative_where_least_squares_goes_below_zero():

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from pgmjax.learning import NotDescribedError, SklearnLearner, as_learner
+from pgmjax.learning import NotDescribedError, SklearnLearner
+from pgmjax.learning.learners import as_learner
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.random((60, 2))

@@ -6,7 +6,8 @@ import pytest
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.learning import LEARNERS, MLP, GaussianBasis, as_learner
+from pgmjax.learning import MLP, GaussianBasis
+from pgmjax.learning.learners import LEARNERS, as_learner
 from pgmjax.mechanisms import MLDP
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Product, ranges

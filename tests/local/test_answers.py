@@ -11,8 +11,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import local as co
-from pgmjax.privacy import KaryResponse
-from pgmjax.privacy.response import response_for
+from pgmjax.privacy.response import KaryResponse, response_for
 
 
 def histograms(size, rows, epsilon=1):

@@ -8,27 +8,27 @@ import pytest
 
 from pgmjax import local as co
 from pgmjax.local import channel as bounds
-from pgmjax.privacy import KaryResponse
+from pgmjax.privacy.response import KaryResponse
 
 
 def test_two_categories_have_the_closed_form():
     for epsilon in (0.1, 1.0, 5.0):
         expected = math.exp(epsilon) / (1 + math.exp(epsilon)) ** 2 / 7
-        assert co.lower_bound(2, epsilon, 7) == pytest.approx(expected, rel=1e-12)
+        assert bounds.lower_bound(2, epsilon, 7) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8, 1024])
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0, 10.0])
 def test_it_lies_below_what_randomised_response_reaches(size, epsilon):
-    low = co.lower_bound(size, epsilon, 100)
+    low = bounds.lower_bound(size, epsilon, 100)
     exact = co.Channel.at(size, epsilon).largest_variance() / 100
-    assert 0 < low < exact <= co.upper_bound(size, epsilon, 100)
+    assert 0 < low < exact <= bounds.upper_bound(size, epsilon, 100)
     assert low <= 0.25 / 100
-    assert co.lower_bound(size + 1, epsilon, 100) >= low * (1 - 1e-12)
+    assert bounds.lower_bound(size + 1, epsilon, 100) >= low * (1 - 1e-12)
 
 
 def test_both_bounds_fall_like_one_over_the_rows():
-    for bound in (co.lower_bound, co.upper_bound):
+    for bound in (bounds.lower_bound, bounds.upper_bound):
         assert bound(4, 1.0, 10_000) == pytest.approx(bound(4, 1.0, 1) / 10_000)
 
 
@@ -48,14 +48,14 @@ def test_no_estimator_from_randomised_response_beats_it(size):
         spread = (answers**2) @ posterior - mean**2
         risks.append(float(spread @ chance.mean(axis=0)))
     assert np.mean(risks) >= bounds._mean_posterior_variance(size, epsilon) / rows - 1e-12
-    assert co.lower_bound(size, epsilon, rows) >= bounds._mean_posterior_variance(size, epsilon) / rows
-    assert max(risks) <= co.upper_bound(size, epsilon, rows)
+    assert bounds.lower_bound(size, epsilon, rows) >= bounds._mean_posterior_variance(size, epsilon) / rows
+    assert max(risks) <= bounds.upper_bound(size, epsilon, rows)
 
 
 def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="size"):
-        co.lower_bound(1, 1.0, 1)
+        bounds.lower_bound(1, 1.0, 1)
     with pytest.raises(ValueError, match="epsilon"):
-        co.lower_bound(2, 0.0, 1)
+        bounds.lower_bound(2, 0.0, 1)
     with pytest.raises(ValueError, match="rows"):
-        co.upper_bound(2, 1.0, 0)
+        bounds.upper_bound(2, 1.0, 0)

@@ -9,9 +9,8 @@ import pytest
 
 from pgmjax import local as co
 from pgmjax.data.domain import Domain
-from pgmjax.local.channel import predicted_error
-from pgmjax.privacy import KaryResponse
-from pgmjax.privacy.response import response_for, unary_for
+from pgmjax.local.channel import predicted_error, upper_bound
+from pgmjax.privacy.response import KaryResponse, response_for, unary_for
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (8, 1.0), (8, 0.1), (32, 2.0), (2**20, 0.5)])
@@ -40,7 +39,7 @@ def test_worst_variances_are_the_published_figures(size, epsilon, exact, bound):
     digits = 3 if exact > 100 else 5
     assert round(channel.largest_variance(), digits) == exact
     assert round(float(channel.bound(1.0)), digits) == bound
-    assert round(co.upper_bound(size, epsilon, 1), digits) == bound
+    assert round(upper_bound(size, epsilon, 1), digits) == bound
     of_law = co.Channel.of(response_for(size, Fraction(epsilon)))
     assert of_law.largest_variance() == pytest.approx(exact, rel=1e-5)
 

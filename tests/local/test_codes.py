@@ -10,8 +10,9 @@ import pgmjax as pj
 from pgmjax import local as co
 from pgmjax.local import codes as responses
 from pgmjax.local.table import columns_of, load
-from pgmjax.privacy import KaryResponse, SeededBackend
+from pgmjax.privacy import SeededBackend
 from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.response import KaryResponse
 
 LAW = KaryResponse(4, 0.25)
 

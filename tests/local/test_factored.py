@@ -5,9 +5,10 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import local as co
-from pgmjax.history import Rows
+from pgmjax.history.rows import Rows
 from pgmjax.local import statistical
-from pgmjax.privacy import KaryResponse, SeededBackend
+from pgmjax.privacy import SeededBackend
+from pgmjax.privacy.response import KaryResponse
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, identity, mean, point, prefix, subset
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2})

@@ -8,8 +8,8 @@ import pytest
 
 from pgmjax import local as co
 from pgmjax.local import graphs
-from pgmjax.privacy import KaryResponse, SeededBackend
-from pgmjax.privacy.response import response_for
+from pgmjax.privacy import SeededBackend
+from pgmjax.privacy.response import KaryResponse, response_for
 
 VERTICES = 23
 PAIRS = co.VertexPairs(VERTICES)

@@ -9,8 +9,8 @@ from pgmjax import local as co
 from pgmjax.local import codes as responses
 from pgmjax.local import statistical as grouped
 from pgmjax.local.statistical import GroupHistograms
-from pgmjax.privacy import KaryResponse, SeededBackend
-from pgmjax.privacy.response import UnaryResponse
+from pgmjax.privacy import SeededBackend
+from pgmjax.privacy.response import KaryResponse, UnaryResponse
 
 LAW = KaryResponse(5, 0.4)
 CODES = np.random.default_rng(0).integers(0, 5, 1000)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax import local as co
-from pgmjax.privacy import KaryResponse
+from pgmjax.privacy.response import KaryResponse
 
 
 def all_sums(values, rows):

@@ -5,7 +5,7 @@ import pytest
 
 from pgmjax import local as co
 from pgmjax.local import codes, statistical
-from pgmjax.privacy import KaryResponse
+from pgmjax.privacy.response import KaryResponse
 
 LAW = KaryResponse(4, 0.3)
 CODES = np.random.default_rng(0).integers(0, 4, 500)

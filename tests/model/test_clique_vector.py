@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.model.clique_vector import summed
-from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.clique_vector import CliqueVector, summed
 
 
 def test_mapping_transposes_and_names_what_is_missing():

@@ -7,6 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.estimation.region_fit import fit_local
+from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.regions import RegionModel
 from pgmjax.model.clique_vector import CliqueVector
 

@@ -17,6 +17,7 @@ from pgmjax.history.session.session import Session
 from pgmjax.mechanisms import HDMM, Marginals, RandomizedResponse
 from pgmjax.privacy import Budget, Ledger, PrivateTable
 from pgmjax.privacy.accounting.calibration import calibrate
+from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.ledger.journal import HeldTable
 from pgmjax.privacy.partition import find_keys
 from pgmjax.privacy.scores import Distances

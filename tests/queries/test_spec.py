@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.queries.spec import row_names
-from pgmjax.queries.spec import from_spec
+from pgmjax.queries.spec import from_spec, row_names
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pgmjax.history import builders
 from pgmjax.learning.training_set import training_query, validation_query
 from pgmjax.local import answer_conditions
 from pgmjax.local.table import PerturbedTable, ResponseColumn
-from pgmjax.privacy import KaryResponse
+from pgmjax.privacy.response import KaryResponse
 from pgmjax.queries.random import distinct_ranges, random_ranges
 from pgmjax.queries.spec import from_spec
 

@@ -14,6 +14,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.cli import main
+from pgmjax.data.definition import TableDefinition
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Unit
 from pgmjax.privacy.seeded import SeededBackend

@@ -13,8 +13,8 @@ from pgmjax.estimation.losses.build import check as check
 from pgmjax.estimation.losses.build import names as names
 from pgmjax.estimation.losses.custom import Custom
 from pgmjax.estimation.losses.l1 import L1
-from pgmjax.estimation.losses.l2 import L2
+from pgmjax.estimation.losses.l2 import L2 as L2
 
-__all__ = ["L1", "L2", "BoundLoss", "Custom", "Loss"]
+__all__ = ["L1", "BoundLoss", "Custom", "Loss"]
 
 migration.answer(globals())

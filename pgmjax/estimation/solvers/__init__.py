@@ -13,7 +13,7 @@ from pgmjax.estimation.solvers.lbfgs import LBFGS
 from pgmjax.estimation.solvers.mirror_descent import MirrorDescent
 from pgmjax.estimation.solvers.objective import Solver
 
-__all__ = ["LBFGS", "Accelerated", "DualAveraging", "MirrorDescent"]
+__all__ = ["DualAveraging"]
 
 _BY_NAME = {
     "accelerated": Accelerated,
@@ -38,9 +38,8 @@ def build(solver: str | Solver) -> Solver:
     if not isinstance(solver, str):
         if isinstance(solver, type) or not hasattr(solver, "step"):
             raise TypeError(
-                f"solver must be a name or a solver such as LBFGS(), got {type(solver).__name__}; "
-                "measurements are "
-                "given to Estimator().fit(domain, measurements)."
+                "solver must be a name or a solver such as DualAveraging(lipschitz=2), got "
+                f"{type(solver).__name__}; measurements are given to Estimator().fit(domain, measurements)."
             )
         return solver
     name = checks.choice("solver", solver, ("auto", *_BY_NAME), "a Solver")

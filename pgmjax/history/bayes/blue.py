@@ -375,7 +375,7 @@ class BestLinearUnbiased:
             target: a query of one row, or its entries [cells].
             biased: as in `combination`; the distribution then covers the noise alone, without the bias.
             method: how the distribution is computed: `auto`, `characteristic`, `convolution` or
-                `monte-carlo`, see `bayes.inference.distribution_of`.
+                `monte-carlo`, see `history.bayes.inference.distribution_of`.
             options: options of the method.
 
         Raises:

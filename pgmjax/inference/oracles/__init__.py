@@ -11,9 +11,10 @@
 from pgmjax._internal import migration
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, LoopyBP
-from pgmjax.inference.oracles.choose import Plan, plan
+from pgmjax.inference.oracles.choose import Plan as Plan
 from pgmjax.inference.oracles.choose import kind as kind
 from pgmjax.inference.oracles.choose import names as names
+from pgmjax.inference.oracles.choose import plan as plan
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.verify import verify
 from pgmjax.inference.plan.growth import candidate_cells
@@ -23,9 +24,7 @@ __all__ = [
     "LoopyBP",
     "MessagePassing",
     "Oracle",
-    "Plan",
     "candidate_cells",
-    "plan",
     "verify",
 ]
 

@@ -388,7 +388,7 @@ def check_relation(event: Event, relation: Relation) -> None:
         TypeError: the argument is not an event.
         ValueError: the event holds only under the other relation.
     """
-    checks.kind(event, Record, "An event must be one of pgmjax.privacy's, such as Pure(1)")
+    checks.kind(event, Record, "An event must be one of pgmjax.privacy's, such as LaplaceEvent(1)")
     if event.only not in (None, relation):
         raise ValueError(
             f"A {event.kind} event holds under {event.only.value} only, and neighbours here are "

@@ -1,4 +1,4 @@
-"""What every loss must do, run over all that `pgmjax.losses` exports."""
+"""What every loss must do, run over L2 and all that `pgmjax.losses` exports."""
 
 import inspect
 
@@ -28,7 +28,7 @@ def entropy_like(marginals):
 FACTORIES = {"Custom": lambda: losses.Custom(entropy_like)}
 NAMES = [
     name
-    for name in losses.__all__
+    for name in ("L2", *losses.__all__)
     if inspect.isclass(getattr(losses, name))
     and issubclass(getattr(losses, name), losses.Loss)
     and not inspect.isabstract(getattr(losses, name))

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pgmjax import Domain
-from pgmjax.history import BestLinearUnbiased, History, consistent_answers
+from pgmjax.history import BestLinearUnbiased, History
+from pgmjax.history.bayes.consistent import consistent_answers
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import DenseMatrix, marginal

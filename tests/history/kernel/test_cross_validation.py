@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pgmjax.history import CrossValidation, History, KernelPCA, ProductPrior, Rows, kernel
+from pgmjax.history import CrossValidation, History, KernelPCA, ProductPrior, kernel
+from pgmjax.history.rows import Rows
 from pgmjax.queries import Product, range
 from tests import pairwise
 from tests.history.dense_history import DOMAIN, HISTORIES, PRIORS, VALUES, Q, X, sigma, weights_of

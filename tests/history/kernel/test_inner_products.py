@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import History, Rows, kernel
+from pgmjax.history import History, kernel
 from pgmjax.history import rows as rows_module
 from pgmjax.history.kernel import inner_products as module
 from pgmjax.history.kernel.inner_products import KernelProduct, squared_norms
+from pgmjax.history.rows import Rows
 from pgmjax.queries import marginal
 from tests.history import dense
 

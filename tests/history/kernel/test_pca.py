@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import History, KernelPCA, ProductPrior, Rows
+from pgmjax.history import History, KernelPCA, ProductPrior
 from pgmjax.history.kernel import pca
+from pgmjax.history.rows import Rows
 from pgmjax.queries import Product, marginal, point, total
 from tests.history.dense_history import (
     DOMAIN,

@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax import Domain, Relation, history
+from pgmjax import Domain, Relation
+from pgmjax.history.rows import Rows
 from pgmjax.history.session import costs
 from pgmjax.history.session.costs import (
     CellAccount,

@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from pgmjax import Dataset, Domain, history
-from pgmjax.history import History, Session, least_epsilon
+from pgmjax.history import History, Session
+from pgmjax.history.rows import Rows
+from pgmjax.history.session import costs
+from pgmjax.history.session.costs import least_epsilon
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import BudgetExceeded

@@ -13,10 +13,11 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.cli import main
-from pgmjax.data.definition import OpenDefinition
+from pgmjax.data.definition import OpenDefinition, TableDefinition
 from pgmjax.discovery import Discovery, Draft, OpenTable
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy import BudgetExceeded, Ledger
+from pgmjax.privacy.accounting.events import Concentrated
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.queries.workload import KWay
 from pgmjax.data.definition import TableDefinition
