@@ -29,7 +29,6 @@ from pgmjax.history.bayes import inference
 from pgmjax.history.bayes.distribution import invert
 from pgmjax.history.session import costs
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.history.session import costs
 
 REPEATS = 3
 GAMMA = 0.01

@@ -20,7 +20,6 @@ import harness
 from pgmjax import history
 from pgmjax.history.session import costs
 from pgmjax.history.session.costs import cell_costs
-from pgmjax.history.session import costs
 
 PAPER = {
     "H": [

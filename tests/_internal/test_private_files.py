@@ -10,7 +10,6 @@ from pgmjax._internal.private_files import open_private
 from pgmjax.privacy.gate import holder_log
 from pgmjax.privacy.ledger import Ledger, LedgerError
 from pgmjax.release.run_folder import RunFolder
-from pgmjax.privacy.gate import holder_log
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
 

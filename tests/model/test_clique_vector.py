@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import pgmjax as pj
 from pgmjax.model.clique_vector import CliqueVector, summed
 
 

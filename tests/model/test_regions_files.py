@@ -9,7 +9,6 @@ import pgmjax as pj
 from pgmjax.estimation.region_fit import fit_local
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.regions import RegionModel
-from pgmjax.model.clique_vector import CliqueVector
 
 DOMAIN = pj.Domain({"a": 2, "b": {"labels": ["no", "yes"]}, "c": 3})
 

@@ -28,7 +28,6 @@ from pgmjax.privacy.threshold import ThresholdTest
 from pgmjax.queries import Product, marginal, point, prefix
 from pgmjax.queries.workload import Workload
 from pgmjax.release.run_folder import RunFolder
-from pgmjax.privacy.accounting.events import Pure
 
 pytest.importorskip("duckdb")
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE

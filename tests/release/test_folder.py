@@ -14,7 +14,6 @@ import pgmjax as pj
 from pgmjax._internal import files as new_folder
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.release import folder as release_folder
-from pgmjax.model.clique_vector import CliqueVector
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,6 @@ from pgmjax.data.relation import Unit
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.text import parse
 from pgmjax.release.accuracy import CountEstimates
-from pgmjax.data.definition import TableDefinition
 
 JOBS = ("baker", "cook", "nurse")
 BOUND = 3

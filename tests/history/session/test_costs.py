@@ -22,7 +22,6 @@ from pgmjax.history.session.costs import (
 )
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import DenseMatrix, Product, identity, marginal, point, prefix, total
-from pgmjax.history.rows import Rows
 
 H = np.array(
     [

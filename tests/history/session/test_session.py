@@ -20,8 +20,6 @@ from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import DenseMatrix, Product, marginal, point, prefix
 from tests.history.session.sessions import COUNTS, DOMAIN, ages, begin, table
-from pgmjax.history.session import costs
-from pgmjax.history.rows import Rows
 
 
 @pytest.fixture

@@ -20,8 +20,6 @@ from pgmjax.privacy import BudgetExceeded, Ledger
 from pgmjax.privacy.accounting.events import Concentrated
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.queries.workload import KWay
-from pgmjax.data.definition import TableDefinition
-from pgmjax.privacy.accounting.events import Concentrated
 
 SEARCH = importlib.import_module("pgmjax.discovery.discover")._Search
 ADD, REPLACE = pj.Relation.ADD_REMOVE, pj.Relation.REPLACE_ONE
