@@ -55,7 +55,9 @@ class Ratings:
         ]
         values = np.asarray(self.values, np.float64)
         if not codes[0].shape == codes[1].shape == values.shape == (values.size,):
-            raise ValueError("records, items and values of ratings must be one-dimensional and of one length.")
+            raise ValueError(
+                "records, items and values of ratings must be one-dimensional and of one length."
+            )
         if not np.isfinite(values).all():
             raise ValueError("ratings must be finite numbers.")
         if values.size and np.abs(values).max() > LARGEST:
