@@ -347,7 +347,7 @@ class Coder:
         return self._with_missing(self._place(values), values)
 
     def _place(self, values: np.ndarray) -> np.ndarray:
-        """Return the codes, or OUTSIDE, of numbers [n] that are codes or lie in bins; markers too."""
+        """Return the codes, or OUTSIDE, of numbers [n] that are codes or lie in bins, markers like any."""
         return (self._into_codes if self._edges is None else self._into_bins)(values)
 
     def _into_codes(self, values: np.ndarray) -> np.ndarray:
