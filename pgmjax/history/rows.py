@@ -252,7 +252,7 @@ def prior_over(domain: Domain, prior: ProductPrior | None) -> ProductPrior:
         "the prior must be a ProductPrior",
         "write ProductPrior(domain, {name: shares})",
     )
-    if prior.domain.sizes != domain.sizes:
+    if (prior.domain.attributes, prior.domain.shape) != (domain.attributes, domain.shape):
         raise ValueError(f"the prior must be over {domain!r}, got one over {prior.domain!r}.")
     return prior
 

@@ -7,7 +7,6 @@ compared, saved and reused. Both use released numbers only, so everything they d
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -18,11 +17,11 @@ from pgmjax._internal.checks import Error
 
 
 @dataclasses.dataclass(frozen=True)
-class Learner(abc.ABC):
+class Learner:
     """Settings of a regression from encodings to answers.
 
     A new learner is a frozen dataclass with `name`, `_learn` and `_predict`, and with `_shapes` if what it
-    learns is arrays, which are then saved.
+    learns is arrays, which are then saved; or with `name` and a `fit` of its own.
 
     Attributes:
         name: name of the learner in files and on the command line.
@@ -50,13 +49,13 @@ class Learner(abc.ABC):
         given = Examples.of(encodings, answers, weights)
         return FittedLearner(self, given.dimensions, self._learn(given, seed), given.batched)
 
-    @abc.abstractmethod
     def _learn(self, given: Examples, seed: Any) -> dict[str, Any]:
         """Return what predictions need, by name, for all rows of the batch."""
+        raise NotImplementedError(f"{type(self).__name__} needs `_learn` and `_predict`, or its own `fit`.")
 
-    @abc.abstractmethod
     def _predict(self, learned: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
         """Return predicted answers [batch, queries] to checked encodings [queries, dimensions]."""
+        raise NotImplementedError(f"{type(self).__name__} needs `_predict`.")
 
     def _shapes(self, dimensions: int) -> dict[str, tuple[int | str, ...]] | None:
         """Return the shape of each array of `_learn`; a word stands for one length. None: no arrays."""

@@ -27,7 +27,7 @@ _CONDITION = 1e-10
 _SPARSE = 0.1
 
 
-class LinearLearner(Learner):
+class LinearLearner(Learner, abc.ABC):
     """Common base of learners of one coefficient for each entry of the encoding, perhaps with a constant."""
 
     intercept: bool
@@ -46,7 +46,7 @@ class LinearLearner(Learner):
         return {"coefficients": ("batch", dimensions + self.intercept)}
 
     def _extended(self, rows: np.ndarray) -> np.ndarray:
-        return np.hstack([rows, np.ones((len(rows), int(self.intercept)))])
+        return np.hstack([rows, np.ones((len(rows), 1))]) if self.intercept else rows
 
 
 @dataclasses.dataclass(frozen=True)

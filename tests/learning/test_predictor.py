@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.learning import Linear
+from pgmjax.learning import Learner, Linear
 from pgmjax.learning.encodings import CellWeights, Corners
 from pgmjax.learning.predictor import Part, Predictor
 from pgmjax.learning.training_set import TrainingSet, training_query
@@ -39,6 +39,20 @@ def test_cells_add_up_to_any_query():
     assert np.allclose(predictor.predict(query), query.apply(COUNTS).reshape(-1), atol=1e-8)
     two = predictor.predict([["b"], {"clique": ["b", "a"], "queries": {"a": "total"}}])
     assert [np.allclose(each, COUNTS.sum(axis=0), atol=1e-8) for each in two] == [True, True]
+
+
+class OwnFit(Learner):
+    name = "own"
+
+    def fit(self, encodings, answers, *, weights=None, seed=0):
+        return Linear().fit(encodings, answers, weights=weights)
+
+
+def test_a_learner_may_have_only_a_fit_of_its_own():
+    predictor = taught([marginal(AB)], learner=OwnFit())
+    assert np.allclose(predictor.predict(marginal(("a",))), COUNTS.sum(axis=1), atol=1e-8)
+    with pytest.raises(NotImplementedError, match="_learn"):
+        Learner().fit([[1.0]], [1.0])
 
 
 def test_overlapping_answers_are_least_squares():

@@ -202,7 +202,7 @@ class MaxEntropy(Named):
         Raises:
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
         """
-        return self._plan(Features.of(as_history(history).rows, self.prior))
+        return self._plan(self._features(history))
 
     def dual(self, history: History, total: float) -> Dual:
         """Return the dual problem, for custom solvers and tests.
@@ -211,7 +211,7 @@ class MaxEntropy(Named):
             history: noisy answers.
             total: number of records (counts), public.
         """
-        problem = self._problem(history, checks.total(total))
+        problem = self._problem(history, total)
         return dataclasses.replace(problem, plan=self._plan(problem.features))
 
     def fit(self, history: History, total: float, warm_start: Any = None) -> MaxEntropyFit:
@@ -227,7 +227,7 @@ class MaxEntropy(Named):
             ValueError: the history has no answers, the total is not positive, the number of weights is wrong,
                 or the model does not fit in memory.
         """
-        problem = self._problem(history, checks.total(total))
+        problem = self._problem(history, total)
         check_counts(history.domain, history.measurements[0], float(total))
         by_regions = self._by_regions(history)
         plan = self._feasible_plan(problem, by_regions)
@@ -311,13 +311,23 @@ class MaxEntropy(Named):
 
     def _problem(self, history: History, total: float) -> Dual:
         """Return the dual problem without a plan of inference."""
-        if not as_history(history).num_rows:
+        as_history(history)
+        total = checks.total(total)
+        features = self._features(history)
+        if not history.num_rows:
             raise ValueError("the history has no answers: there is nothing to integrate.")
-        features = Features.of(history.rows, self.prior)
         alpha = self.alpha if self.alpha is not None else alpha_of(history, self.prior, total)
         kind = "gaussian" if self.solver == "regions" else self.penalty
         penalty = penalty_of(history, kind, alpha, total)
         return Dual(features, history.values / total, penalty, alpha, total)
+
+    def _features(self, history: History) -> Features:
+        domain = as_history(history).domain
+        if self.prior is not None and self.prior.domain != domain:
+            raise ValueError(
+                f"the prior must be over the history's domain {domain!r}, got one over {self.prior.domain!r}."
+            )
+        return Features.of(history.rows, self.prior)
 
     def _plan(self, features: Features) -> oracles.Plan:
         return features.plan(self.oracle, self.dtype, self.max_bytes)
@@ -397,7 +407,8 @@ def _takes(plan: oracles.Plan, seconds: float) -> bool:
 def _finish(dual: Dual, search: AscentSearch, status: Status) -> MaxEntropyFit:
     """Return the model at the point where the search ended."""
     point = search.best
-    assert point is not None  # the dual is finite where the search starts
+    if point is None:
+        raise FloatingPointError("the dual is not finite at its starting point")
     model = _model(dual, point.tables, point.marginals)
     answers = dual.total * point.answers
     return MaxEntropyFit(

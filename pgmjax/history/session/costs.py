@@ -133,8 +133,9 @@ def least_epsilon(sensitivity: float, half_width: float, delta: float, *, contin
     # P(abs(N) > whole) falls from 1 at rate 0, and is at most 2 exp(-rate), which is below delta at the end
     rate = scipy.optimize.brentq(excess, 0.0, math.log(2 / delta), xtol=1e-300, rtol=1e-15)
     result = sensitivity * rate
+    step = math.ulp(result)
     while DiscreteLaplace(sensitivity / result).outside(whole) > delta:
-        result = math.nextafter(result, math.inf)
+        result, step = result + step, 2 * step  # near a delta of 1 rounding hides the root among many floats
     return result
 
 

@@ -82,6 +82,9 @@ def test_bad_input():
         kernel(ROWS, other)
     with pytest.raises(ValueError, match="the prior must be over"):
         kernel(ROWS, None, dense.prior_of(domain=pj.Domain({"a": 3}))[0])
+    turned = pj.Domain(dict(reversed(DOMAIN.sizes.items())))
+    with pytest.raises(ValueError, match="the prior must be over"):
+        kernel(ROWS, None, dense.prior_of(domain=turned)[0])
     with pytest.raises(TypeError, match=r"a kernel is of Rows, got History: give history.rows"):
         kernel(History(DOMAIN, []))
     with pytest.raises(TypeError, match="the prior must be a ProductPrior, got dict"):

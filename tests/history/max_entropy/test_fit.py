@@ -258,8 +258,20 @@ def test_bad_settings_are_refused():
         MaxEntropy().fit(History(DOMAIN, []), TOTAL)
     with pytest.raises(ValueError, match="one finite weight a row, 2, got shape"):
         MaxEntropy().fit(noisy_history(2), TOTAL, warm_start=[0.0])
-    with pytest.raises(ValueError, match="the prior must be over"):
-        MaxEntropy(prior=ProductPrior(Domain({"x": 2}), {})).fit(noisy_history(2), TOTAL)
+    labelled = Domain({name: [f"{name}{code}" for code in range(DOMAIN[name])] for name in DOMAIN})
+    turned = Domain(dict(reversed(DOMAIN.sizes.items())))
+    for other in (Domain({"x": 2}), labelled, turned):
+        prior = ProductPrior(other, {})
+        with pytest.raises(ValueError, match="the prior must be over the history's domain"):
+            MaxEntropy(prior=prior).fit(noisy_history(2), TOTAL)
+        with pytest.raises(ValueError, match="the prior must be over the history's domain"):
+            MaxEntropy(prior=prior).plan(noisy_history(2))
+    with pytest.raises(TypeError, match="history must be a History"):
+        MaxEntropy().fit(TOTAL, noisy_history(2))
+    few = noisy_history(2)
+    settings = MaxEntropy(alpha=1e60, dtype="float32", solver="exact")
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="not finite at its starting"):
+        settings.fit(few, TOTAL, warm_start=np.full(few.num_rows, 1e39))
 
 
 def test_a_laplace_penalty_of_correlated_noise_is_refused():

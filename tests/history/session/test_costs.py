@@ -69,6 +69,13 @@ def test_least_epsilon_is_enough_and_the_least(width, delta):
         assert epsilon <= least_epsilon(2.0, width, delta, continuous=True)
 
 
+def test_least_epsilon_ends_where_rounding_hides_the_root():
+    for delta in (0.9999996794, 0.99999990478, 0.9999999996014448):
+        epsilon = least_epsilon(1.0, 2.0, delta)
+        assert DiscreteLaplace(1 / epsilon).outside(2) <= delta
+        assert epsilon == pytest.approx((1 - delta) / 2.5, rel=1e-5)
+
+
 def test_least_epsilon_of_the_paper():
     assert least_epsilon(1.0, 100.0, 0.2, continuous=True) == pytest.approx(np.log(5) / 100)
 
