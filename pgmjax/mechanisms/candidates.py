@@ -99,7 +99,7 @@ def fits_memory(domain: Domain, cliques: Sequence[Clique], estimator: Estimator)
     """Return whether a model of some cliques fits in memory."""
     try:
         estimator.plan(domain, cliques)
-    except ValueError:
+    except ModelTooLargeError:
         return False
     return True
 

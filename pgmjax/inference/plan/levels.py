@@ -37,6 +37,7 @@ import dataclasses
 import heapq
 import itertools
 import math
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -570,19 +571,24 @@ class _Writer:
         self.members: list[list[Node]] = [[] for _ in self.sizes.shapes]
         for node in self.nodes:
             self.members[node.kind].append(node)
+        # of messages over the first two axes and over the last two: cells of one of each class, and where the
+        # classes of a step begin
+        self.cells = [[shape[axis] * shape[axis + 1] for shape in self.sizes.shapes] for axis in (0, 1)]
+        self.begin = [
+            [0, *itertools.accumulate(map(operator.mul, self.sizes.widths, each))] for each in self.cells
+        ]
 
     def _slot(self, node: Node) -> int:
         return node.step * self.sizes.widths[node.kind] + node.place
 
     def _message(self, node: Node, axis: int) -> tuple[dict[int, int], int]:
         """The strides of a node's message, which is over axes `axis` and `axis + 1`, and where it starts."""
-        each = [shape[axis] * shape[axis + 1] for shape in self.sizes.shapes]
-        of_class = [width * cells for width, cells in zip(self.sizes.widths, each, strict=True)]
-        before = node.step * sum(of_class) + sum(of_class[: node.kind])
+        begin = self.begin[axis]
+        before = node.step * begin[-1] + begin[node.kind]
         first, second = node.groups[axis : axis + 2]
         inner = self.sizes.shapes[node.kind][axis + 1]  # the second axis is padded to it
         stride = self.structure.strides(first, inner) | self.structure.strides(second)
-        return stride, before + node.place * each[node.kind]
+        return stride, before + node.place * self.cells[axis][node.kind]
 
     def tables(self, k: int) -> np.ndarray:
         """Positions in the flat vector of the cells of a class's tables."""
