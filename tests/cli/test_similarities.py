@@ -74,7 +74,7 @@ def test_choices_are_those_of_the_library():
         (["3,4"], {"items": 8}, "items of ratings must lie in 0..7"),
         (["3,4"], {"scale": "2,5"}, "outside the stated scale"),
         (["3,4"], {"scale": "5"}, "--scale must be"),
-        (["3,4"], {"relation": "add-remove"}, "works under replace-one only"),
+        (["3,4"], {"relation": "add-remove"}, "replace-one"),
         (["3,4"], {"epsilon": "-1"}, "--epsilon must be > 0"),
         (["3,4"], {"training_count": 67}, "66"),
         (["3,4"], {"learner": "forest"}, "--learner must be one of"),

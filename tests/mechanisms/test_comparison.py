@@ -231,7 +231,7 @@ def test_where_only_one_way_marginals_are_asked_for_the_product_is_no_bar():
 def test_refused_mechanisms_have_their_reason_in_one_line():
     found = compare(relation="add-remove", mechanisms=["privbayes", "marginals", "dual-query"])
     assert list(found.refused) == ["privbayes", "dual-query"] and found.recommended == "marginals"
-    assert found.refused["privbayes"].startswith("PrivBayes works under replace-one only, got add-remove")
+    assert all(word in found.refused["privbayes"] for word in ("PrivBayes", "replace-one", "add-remove"))
     assert not any("\n" in reason for reason in found.refused.values())
     none = compare(relation="add-remove", mechanisms=["privbayes"])
     assert none.recommended is None and none.reason == "No mechanism runs with these settings."
