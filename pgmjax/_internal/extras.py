@@ -26,6 +26,7 @@ class Extra:
 
 
 arrow, parquet = Extra("pyarrow", "tables"), Extra("pyarrow.parquet", "tables")
+compute, csv = Extra("pyarrow.compute", "tables"), Extra("pyarrow.csv", "tables")
 duckdb, polars = Extra("duckdb", "tables"), Extra("polars", "tables")
 pandas = Extra("pandas", "demo")
 pyplot = Extra("matplotlib.pyplot", "plots")

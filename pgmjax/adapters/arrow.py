@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, migration
+from pgmjax._internal import migration
+from pgmjax._internal.extras import arrow
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
@@ -49,7 +50,6 @@ def rows_to_arrow(
         >>> rows_to_arrow({"sex": np.array([1, 2, 0])}, domain).to_pydict()
         {'sex': ['M', None, 'F']}
     """
-    arrow = checks.optional("pyarrow", extra="tables")
     row_file.check_decode(decode)
     checked = {}
     for name, given in columns.items():
@@ -110,7 +110,6 @@ def marginal_to_arrow(model: GraphicalModel, clique: Clique, decode: bool = True
         >>> marginal_to_arrow(model, ("sex",)).to_pydict()
         {'sex': ['F', 'M'], 'count': [5.0, 5.0]}
     """
-    arrow = checks.optional("pyarrow", extra="tables")
     names = as_clique(model.domain, clique)
     if "count" in names:
         raise ValueError("an attribute is called 'count', as the column of counts: rename it first.")
@@ -185,7 +184,6 @@ def _distribution(part: Any, noise: str) -> DiscreteNoise | None:
 
 def _table(table: Any) -> Any:
     """Any object with the Arrow C stream interface, as an Arrow table."""
-    arrow = checks.optional("pyarrow", extra="tables")
     if isinstance(table, arrow.Table):
         return table
     if not hasattr(table, "__arrow_c_stream__"):

@@ -32,6 +32,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.extras import arrow, parquet
 from pgmjax.audit.compare import differences
 from pgmjax.audit.replay import CannotAuditError, fault_of
 from pgmjax.privacy.tape import Call, NonInterferenceError, Tape
@@ -413,9 +414,8 @@ def _write(path: pathlib.Path, rows: Sequence[_Record]) -> None:
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([_COLUMNS, *rows])
         return
-    arrow = checks.optional("pyarrow", extra="tables")
     columns = dict(zip(_COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
-    checks.optional("pyarrow.parquet", extra="tables").write_table(arrow.table(columns), path)
+    parquet.write_table(arrow.table(columns), path)
 
 
 def _ledger_rows(path: str) -> dict[str, list[Any]]:

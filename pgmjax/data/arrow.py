@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.extras import arrow as pa
+from pgmjax._internal.extras import compute
 from pgmjax.data import fingerprint
 from pgmjax.data.encoding import EXACT, MISSING, Coder, Encoded
 from pgmjax.data.value import key_of, keys_of_moments, shortest
@@ -19,20 +21,19 @@ def storage_of(dtype: Any) -> str:
     Args:
         dtype: the type; text names one that a file has and its reader would round.
     """
-    types = checks.optional("pyarrow", extra="tables").types
     if isinstance(dtype, str):
         return ""
-    if types.is_dictionary(dtype):
+    if pa.types.is_dictionary(dtype):
         return storage_of(dtype.value_type)
-    if _is_text(types, dtype) or _is_uuid(dtype):
+    if _is_text(dtype) or _is_uuid(dtype):
         return "text"
-    if types.is_boolean(dtype):
+    if pa.types.is_boolean(dtype):
         return "bool"
-    if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
+    if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype):
         return "number"
-    if types.is_date(dtype) or types.is_timestamp(dtype):
+    if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype):
         return "date"
-    return "nothing" if types.is_null(dtype) else ""
+    return "nothing" if pa.types.is_null(dtype) else ""
 
 
 def check_type(refusal_of: Callable[[str], str], dtype: Any) -> None:
@@ -62,24 +63,23 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
     Raises:
         TypeError: it has values of a type that has no place in the entry.
     """
-    pa = checks.optional("pyarrow", extra="tables")
     if array.null_count < len(array):
         check_type(coder.refusal, array.type)
     storage = storage_of(array.type)
     if storage in ("nothing", ""):
         return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
-    array = _plain(pa, array)
+    array = _plain(array)
     if storage == "date":
         return coder.encode_times(array.to_numpy(zero_copy_only=False))
     if storage == "text" or pa.types.is_decimal(array.type):
-        numbers = _as_numbers(coder, array) if _is_text(pa.types, array.type) else None
-        return _encode_distinct(coder, _coded(pa, array)) if numbers is None else numbers
+        numbers = _as_numbers(coder, array) if _is_text(array.type) else None
+        return _encode_distinct(coder, _coded(array)) if numbers is None else numbers
     null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     filled = array.fill_null(pa.scalar(0).cast(array.type))
     return coder.encode_numbers(filled.to_numpy(zero_copy_only=False), null)
 
 
-def _plain(pa: Any, array: Any) -> Any:
+def _plain(array: Any) -> Any:
     """Return the values of an array [rows] in a type that stores them plainly; texts may be in a dictionary.
 
     Dates and times have a type that NumPy has too, in UTC if they have a zone.
@@ -87,10 +87,10 @@ def _plain(pa: Any, array: Any) -> Any:
     dtype = array.type
     if pa.types.is_dictionary(dtype):
         plain = storage_of(dtype) == "text" and not _is_uuid(dtype.value_type)
-        return array if plain else _plain(pa, array.dictionary_decode())
+        return array if plain else _plain(array.dictionary_decode())
     if _is_uuid(dtype):
         return pa.array([None if value is None else str(value) for value in array.to_pylist()], pa.string())
-    if _is_text(pa.types, dtype) and not pa.types.is_string(dtype):
+    if _is_text(dtype) and not pa.types.is_string(dtype):
         try:  # not every release of Arrow can dictionary-encode string views, and the oldest cannot cast them
             return array.cast(pa.large_string())
         except pa.ArrowNotImplementedError:
@@ -102,14 +102,14 @@ def _plain(pa: Any, array: Any) -> Any:
     return array.cast(pa.date32()) if pa.types.is_date(dtype) else array
 
 
-def _coded(pa: Any, array: Any) -> Any:
+def _coded(array: Any) -> Any:
     """Return a plain array [rows] by its distinct values."""
     return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
 
 
-def _is_text(types: Any, dtype: Any) -> bool:
-    view = getattr(types, "is_string_view", lambda _: False)
-    return types.is_string(dtype) or types.is_large_string(dtype) or view(dtype)
+def _is_text(dtype: Any) -> bool:
+    view = getattr(pa.types, "is_string_view", lambda _: False)
+    return pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or view(dtype)
 
 
 def _is_uuid(dtype: Any) -> bool:
@@ -126,7 +126,6 @@ def check_not_rounded(said: str, column: Any) -> None:
     Raises:
         ValueError: it has floats beyond which not every whole number is one.
     """
-    pa = checks.optional("pyarrow", extra="tables")
     if isinstance(column, list) or not pa.types.is_floating(column.type):
         return
     sizes = np.abs(
@@ -141,10 +140,9 @@ def check_not_rounded(said: str, column: Any) -> None:
 
 def keys_of_array(array: Any) -> Any:
     """Return the canonical forms of an Arrow array [rows], as text; null where a value is missing."""
-    pa = checks.optional("pyarrow", extra="tables")
     if pa.types.is_integer(array.type):
         return array.cast(pa.large_string())
-    coded = _coded(pa, _plain(pa, array))
+    coded = _coded(_plain(array))
     distinct = coded.dictionary
     if storage_of(distinct.type) == "date":
         keys = keys_of_moments(distinct.to_numpy(zero_copy_only=False))
@@ -157,8 +155,6 @@ def keys_of_array(array: Any) -> Any:
 
 def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
     """Encode texts in one step if they go into bins and each is a number or missing; None otherwise."""
-    pa = checks.optional("pyarrow", extra="tables")
-    compute = checks.optional("pyarrow.compute", extra="tables")
     if coder.marks_of_bins is None:
         return None
     trimmed = compute.utf8_trim_whitespace(texts)
@@ -244,7 +240,6 @@ def _pieces(column: Any) -> Iterator[bytes]:
     if isinstance(column, list):
         yield from fingerprint.pieces_of(np.array([*column, None], dtype=object)[:-1])
         return
-    pa = checks.optional("pyarrow", extra="tables")
     array = pa.concat_arrays(column.chunks) if getattr(column, "chunks", None) else column
     if hasattr(array, "chunks"):  # of no rows
         array = pa.array([], type=array.type)
@@ -302,19 +297,18 @@ def column_of(frame: Any, which: str | int) -> Any:
 
     What Python objects are is read off each of them alone: a type for all would follow from the others.
     """
-    pa = checks.optional("pyarrow", extra="tables")
     library = _library(frame)
     if library == "pyarrow":
         return frame.column(which)
     if isinstance(frame, RawColumns):
         given = frame[which if isinstance(which, str) else list(frame)[which]]
-        return given if isinstance(given, (pa.Array, pa.ChunkedArray)) else _as_texts(pa, given)
+        return given if isinstance(given, (pa.Array, pa.ChunkedArray)) else _as_texts(given)
     if isinstance(which, str):
         series = frame[which]
     else:
         series = frame.to_series(which) if library == "polars" else frame.iloc[:, which]
     if str(series.dtype).lower() == "object":
-        return _as_texts(pa, series.to_list())
+        return _as_texts(series.to_list())
     if str(series.dtype) in ("Int128", "UInt128"):  # of polars
         return pa.array(series.to_list(), pa.decimal256(39, 0))
     try:
@@ -323,7 +317,7 @@ def column_of(frame: Any, which: str | int) -> Any:
         return series.to_list()
 
 
-def _as_texts(pa: Any, values: Any) -> Any:
+def _as_texts(values: Any) -> Any:
     """Return values [rows] as an Arrow array if all of them are texts, for speed, and else as they are.
 
     NumPy arrays have a type that says something of their values, but for those of Python objects.
@@ -334,7 +328,7 @@ def _as_texts(pa: Any, values: Any) -> Any:
         array = pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):  # of mixed types, or one Arrow has not
         return list(values)
-    return array if typed or _is_text(pa.types, array.type) else values
+    return array if typed or _is_text(array.type) else values
 
 
 def declared_types(frame: Any) -> dict[str, Any]:

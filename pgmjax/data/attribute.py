@@ -33,6 +33,7 @@ from pgmjax.data.withheld import held_back
 
 OTHER = "other"
 """The name of the code of all values that are no label."""
+_MOST_KNOWN = 10_000  # numbers whose codes an attribute remembers
 
 
 class Code(int):
@@ -502,7 +503,7 @@ def _raw_code(attribute: Attribute, value: Any) -> int:
     """Return the code of a value, `OUTSIDE` if it would count among the others, whose name is another."""
     known, is_number = attribute._codes_of_numbers, type(value) in (int, float)
     code = known[value] if is_number and value in known else attribute.coder.raw_code(value)
-    if is_number:
+    if is_number and len(known) < _MOST_KNOWN:
         known[value] = code
     return OUTSIDE if attribute.other and code == len(attribute.labels or ()) else code
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal.extras import arrow as pa
+from pgmjax._internal.extras import compute
 from pgmjax.data.arrow import check_not_rounded, keys_of_array, storage_of
 from pgmjax.data.definition import TableDefinition
 from pgmjax.data.population import Population
@@ -197,7 +198,6 @@ def records_of(values: Any, declared: bool = False) -> UnitRecords:
         TypeError: values that are no text, numbers or dates.
         ValueError: floats of an undeclared type, so large that they may have been rounded.
     """
-    pa = checks.optional("pyarrow", extra="tables")
     if hasattr(values, "chunks"):
         values = pa.concat_arrays(values.chunks) if values.chunks else pa.array([], pa.string())
     if isinstance(values, np.ndarray) and values.dtype.kind == "f":
@@ -235,8 +235,6 @@ def check_type_of_unit(dtype: Any) -> None:
 
 def units_of(batches: Iterable[Any]) -> Iterator[UnitRecords]:
     """Yield the records of whole units, from Arrow batches of values and places that are sorted by both."""
-    pa = checks.optional("pyarrow", extra="tables")
-    compute = checks.optional("pyarrow.compute", extra="tables")
     left: list[Any] = []
     for batch in batches:
         if not batch.num_rows:

@@ -21,6 +21,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pgmjax._internal import checks, private_files
+from pgmjax._internal.extras import arrow as pa
+from pgmjax._internal.extras import duckdb, parquet
 from pgmjax._internal.files import mapped
 from pgmjax.data import fingerprint
 from pgmjax.data.arrow import check_type, encode_array
@@ -419,8 +421,6 @@ def _types(file: pathlib.Path) -> dict[str, Any]:
     They are those in which batches come; "TYPE, which is read as TYPE" where that rounds, in a folder whose
     files differ. A column that some files of a folder lack has none.
     """
-    duckdb = checks.optional("duckdb", extra="tables")
-    parquet = checks.optional("pyarrow.parquet", extra="tables")
     parts = fingerprint.parts_of(file)
     with held_back(duckdb.Error) as failure, _connect() as connection:
         relation = connection.sql(f"SELECT * FROM read_parquet({_files(file)}, {_PARQUET}) LIMIT 0")
@@ -482,8 +482,6 @@ def _stream(query: str, path: str, ordered: bool, above: int = 0) -> Iterator[An
         MemoryError: the query needs more memory than it may have; nothing was yielded.
         ValueError: the file cannot be read.
     """
-    duckdb = checks.optional("duckdb", extra="tables")
-    pa = checks.optional("pyarrow", extra="tables")
     begun = False
     with _connect(ordered) as connection, held_back(duckdb.Error, pa.ArrowException, OSError) as failure:
         # a relation is streamed; the result of execute() would be read into memory first
@@ -504,8 +502,6 @@ def _stream_by_arrow(file: pathlib.Path, columns: Sequence[str]) -> Iterator[Any
     Raises:
         ValueError: the file cannot be read.
     """
-    pa = checks.optional("pyarrow", extra="tables")
-    parquet = checks.optional("pyarrow.parquet", extra="tables")
     with held_back(pa.ArrowException, OSError) as failure:
         for part in fingerprint.parts_of(file):
             for batch in parquet.ParquetFile(part).iter_batches(BATCH_ROWS, columns=list(columns)):
@@ -523,7 +519,6 @@ def _unreadable(path: str, failure: str, above: int) -> ValueError:
 
 
 def _connect(ordered: bool = False) -> Any:
-    duckdb = checks.optional("duckdb", extra="tables")
     return duckdb.connect(
         ":memory:",
         config={

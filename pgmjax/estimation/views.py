@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, html
+from pgmjax._internal import html
+from pgmjax._internal.extras import pyplot
 from pgmjax.plotting import axes
 
 
@@ -18,7 +19,6 @@ def plot_trace(fit: Any, ax: Any = None) -> Any:
     if not fit.trace:
         raise ValueError("this fit has no trace: no solver ran for it, or it was made by hand.")
     if ax is None:
-        pyplot = checks.optional("matplotlib.pyplot", extra="plots")
         _, ax = pyplot.subplots(figsize=(5.6, 3.4), layout="constrained")
     axes.clear(ax)
     steps, loss, gap = np.array(fit.trace, float).T

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, files
+from pgmjax._internal.extras import arrow, csv, parquet
 from pgmjax.data.attribute import Attribute, Code
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -346,12 +347,10 @@ def _read(path: pathlib.Path) -> Any:
             raise FileNotFoundError(f"{path} is a folder: give {path / 'measurements.parquet'}.")
         named = f"{path} is a folder: name a file in it" if path.is_dir() else f"There is no file {path}"
         raise FileNotFoundError(f"{named}, .csv or .parquet.")
-    arrow = checks.optional("pyarrow", extra="tables")
     with held_back(arrow.ArrowException, OSError, UnicodeDecodeError) as failure:
         if path.suffix.lower() == ".parquet":
-            return checks.optional("pyarrow.parquet", extra="tables").read_table(path)
+            return parquet.read_table(path)
         if path.suffix.lower() == ".csv":
-            csv = checks.optional("pyarrow.csv", extra="tables")
             in_order = csv.ReadOptions(use_threads=False)  # so that it tells which row it cannot read
             with open(path, "rb") as file:
                 _check_commas(path, file.readline())

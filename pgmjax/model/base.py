@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, overload
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.extras import pandas
 from pgmjax._internal.files import ArrayFolder
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.attribute import Attribute, Code, code_of
@@ -327,7 +328,6 @@ def labelled_counts(domain: Domain, clique: Clique, counts: np.ndarray) -> Any:
         >>> float(counts["M", "0 to 19"]), counts.groupby("sex").sum().to_dict()
         (3.0, {'F': 3.0, 'M': 7.0})
     """
-    pandas = checks.optional("pandas", extra="demo")
     values = [_labels(domain.attribute(name)) for name in clique]
     if len(clique) == 1:
         index = pandas.Index(values[0], name=clique[0])

@@ -15,6 +15,7 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks
+from pgmjax._internal.extras import arrow, csv, parquet
 from pgmjax._internal.progress import Progress
 from pgmjax._internal.worker import WorkerThread
 from pgmjax.data.attribute import Attribute
@@ -138,19 +139,15 @@ def _partial(target: pathlib.Path, overwrite: bool) -> Iterator[pathlib.Path]:
 
 
 def _writer(path: pathlib.Path, suffix: str, columns: Sequence[_Column], metadata: Mapping[str, str]) -> Any:
-    arrow = checks.optional("pyarrow", extra="tables")
     schema = arrow.schema([(c.name, c.array(np.zeros(0, np.int64)).type) for c in columns])
     if suffix == ".csv":
-        csv = checks.optional("pyarrow.csv", extra="tables")
         # where commas are decimal points, tables and spreadsheets part fields by semicolons
         delimiter = ";" if any(column.has_decimal_commas for column in columns) else ","
         return csv.CSVWriter(path, schema, write_options=csv.WriteOptions(delimiter=delimiter))
-    parquet = checks.optional("pyarrow.parquet", extra="tables")
     return parquet.ParquetWriter(path, schema.with_metadata(dict(metadata)), compression="zstd")
 
 
 def _write_block(writer: Any, columns: Sequence[_Column], block: Sequence[np.ndarray]) -> int:
-    arrow = checks.optional("pyarrow", extra="tables")
     arrays = [column.array(codes) for column, codes in zip(columns, block, strict=True)]
     writer.write_table(arrow.table(arrays, names=[column.name for column in columns]))
     return len(block[0])
@@ -210,7 +207,6 @@ class _Column:
         elif decode == VALUES:
             self._dictionary = _of_one_type(self._regular.values(np.arange(regular)).tolist())
         elif decode and (attribute.labels is not None or attribute.bins is not None):
-            arrow = checks.optional("pyarrow", extra="tables")
             values: Sequence[Any] = () if attribute.other else attribute.labels or ()
             if len({type(value) for value in values}) != 1:
                 values = attribute.code_names()[:regular]
@@ -220,12 +216,10 @@ class _Column:
         if escape_formulas and self._dictionary is not None:
             values = self._dictionary.to_pylist()
             if isinstance(values[0], str):
-                arrow = checks.optional("pyarrow", extra="tables")
                 self._dictionary = arrow.array([_escaped(value) for value in values])
 
     def array(self, codes: np.ndarray) -> Any:
         """The Arrow array of some codes."""
-        arrow = checks.optional("pyarrow", extra="tables")
         mask = None if self._missing is None else codes == self._missing
         if self._generator is not None:
             known = codes if mask is None else np.where(mask, 0, codes)  # a draw a row, whatever is missing
@@ -245,7 +239,6 @@ class _Column:
 
 def _of_one_type(values: list[Any]) -> Any:
     """Values as an Arrow array of their one type; numbers of two types as doubles, other mixtures as text."""
-    arrow = checks.optional("pyarrow", extra="tables")
     kinds = {type(value) for value in values}
     if kinds == {int, float} and all(float(value) == value for value in values):
         return arrow.array(values, arrow.float64())
