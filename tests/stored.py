@@ -14,6 +14,7 @@ from pgmjax.cli import perturb as cli_perturb
 from pgmjax.history import History
 from pgmjax.learning import predictor
 from pgmjax.release import folder as release_folder
+from pgmjax.release.folder import SyntheticRows
 from pgmjax.release.run_folder import RunFolder
 
 DOMAIN = pj.Domain({"a": 3, "b": 2, "c": 2})
@@ -71,7 +72,7 @@ def save_perturbed(folder):
 
 
 def save_release(folder, name="marginals"):
-    release_folder.write(release(name), folder, synthetic_rows=3, show_progress=False)
+    release_folder.write(release(name), folder, rows=SyntheticRows(3), show_progress=False)
 
 
 def save_fit(folder):

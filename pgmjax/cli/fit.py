@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"--stddev must be finite and > 0, got {arguments.stddev:g}: it is the standard deviation of the "
             "noise that was added, in counts. Counts without noise are facts for a --constraints file."
         )
-    rows = release.output_of(arguments)
+    rows = release.rows_of(arguments)
     domain = Domain.read(arguments.domain)
     earlier = None if arguments.prior is None else jobs.read_prior(arguments.prior, domain)
     given = {"stddev": arguments.stddev, "rounded_to": arguments.rounded_to}
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     estimator = dataclasses.replace(release.estimator_of(arguments), approximate=arguments.approximate)
     fit = estimator.fit(domain, found.measurements, arguments.total, constraints=facts, prior=earlier)
     _check_facts(facts, fit, found)
-    release_folder.write_fit(found, fit, out, total_public=known, facts=facts, **rows)
+    release_folder.write_fit(found, fit, out, total_public=known, facts=facts, rows=rows)
     record = json.loads((out / release_folder.FIT_RECORD).read_text(encoding="utf-8"))
     release.tell(arguments, out, record, _lines(out, found, fit, domain, record))
 

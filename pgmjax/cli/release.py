@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> None:
     job = _job(arguments)
     arguments.limit = job.recipe.max_cells
     lines = functools.partial(_lines, arguments, job)
-    make(arguments, job, out, _OUTPUT, lines, **output_of(arguments))
+    make(arguments, job, out, _OUTPUT, lines, rows=rows_of(arguments))
 
 
 def make(
@@ -386,15 +386,15 @@ def escapes(arguments: argparse.Namespace, kind: str) -> bool:
     return bool(arguments.escape_formulas)
 
 
-def output_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options say of the synthetic rows, for `release.folder.fill`."""
-    return {
-        "synthetic_rows": arguments.rows,
-        "synthetic_format": arguments.synthetic,
-        "method": arguments.method,
-        "codes": arguments.codes,
-        "escape_formulas": escapes(arguments, arguments.synthetic),
-    }
+def rows_of(arguments: argparse.Namespace) -> release_folder.SyntheticRows:
+    """Return what the options say of the synthetic rows."""
+    return release_folder.SyntheticRows(
+        number=arguments.rows,
+        format=arguments.synthetic,
+        method=arguments.method,
+        codes=arguments.codes,
+        escape_formulas=escapes(arguments, arguments.synthetic),
+    )
 
 
 def open_ledger(file: str) -> Ledger:

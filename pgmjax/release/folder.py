@@ -76,6 +76,61 @@ _KEYS = (
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class SyntheticRows:
+    """The synthetic rows of a folder: how they are drawn and written.
+
+    Args:
+        number: of rows. Default: the model's total, rounded, at most 10 million; without a default if records
+            have weights.
+        format: "parquet" or "csv".
+        seed: of the rows; it does not affect privacy noise.
+        method: "round" deals the rows evenly, "multinomial" draws them independently of one another; see
+            `GraphicalModel.sample`.
+        codes: write rows as codes of the domain. By default they are values: labels, numbers drawn within
+            their bin, dates, null where missing; see `GraphicalModel.sample_to`.
+        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
+
+    Raises:
+        ValueError: an argument is out of range, or formulas are to be escaped in another format than CSV.
+    """
+
+    number: int | None = None
+    format: str = "parquet"
+    seed: int = 0
+    method: str = ROUND
+    codes: bool = False
+    escape_formulas: bool = False
+
+    def __post_init__(self) -> None:
+        kind = checks.choice("synthetic_format", self.format, SYNTHETIC_FORMATS)
+        checks.set_fields(self, format=kind, method=checks.choice("method", self.method, METHODS))
+        row_file.check_escape(self.escape_formulas, kind)
+        if self.number is not None:
+            checks.set_fields(self, number=checks.integer("rows", self.number, low=0))
+
+    @property
+    def file(self) -> str:
+        """The name of their file."""
+        return f"synthetic.{self.format}"
+
+    def to_dict(self) -> dict[str, str]:
+        """Return what the record of a folder says of them."""
+        return {"synthetic": "codes" if self.codes else "values", "method": self.method}
+
+    def write(self, model: Any, path: pathlib.Path) -> None:
+        """Draw them from a model into a file."""
+        model.sample_to(
+            path,
+            self.number,
+            self.seed,
+            method=self.method,
+            decode=False if self.codes else "values",
+            show_progress=False,
+            escape_formulas=self.escape_formulas,
+        )
+
+
 def write(release: Any, out: str | os.PathLike[str], **output: Any) -> pathlib.Path:
     """Write a release as a folder.
 
@@ -107,12 +162,7 @@ def fill(
     folder: pathlib.Path,
     release: Any,
     *,
-    synthetic_rows: int | None = None,
-    synthetic_format: str = "parquet",
-    synthetic_seed: int = 0,
-    method: str = ROUND,
-    codes: bool = False,
-    escape_formulas: bool = False,
+    rows: SyntheticRows = SyntheticRows(),
     source: str | None = None,
     show_progress: bool | None = None,
     check: Callable[[], None] = lambda: None,
@@ -126,15 +176,7 @@ def fill(
     Args:
         folder: the folder.
         release: the release returned by a mechanism.
-        synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded, at most
-            10 million; without a default if records have weights.
-        synthetic_format: "parquet" or "csv".
-        synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
-        method: "round" deals the synthetic rows evenly, "multinomial" draws them independently of one
-            another; see `GraphicalModel.sample`.
-        codes: write synthetic rows as codes of the domain. By default they are values: labels, numbers drawn
-            within their bin, dates, null where missing; see `GraphicalModel.sample_to`.
-        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
+        rows: how the synthetic rows are drawn and written.
         source: public description of the table, shown in the report.
         show_progress: whether to show a progress bar. None shows one in terminals only.
         check: called after each part; raises to stop.
@@ -146,14 +188,10 @@ def fill(
         OSError: `release.json` cannot be written.
         ValueError: an argument is out of range; nothing is written.
     """
-    synthetic_format = checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
-    method = checks.choice("method", method, METHODS)
-    row_file.check_escape(escape_formulas, synthetic_format)
-    rows = default_rows(release) if synthetic_rows is None else synthetic_rows
-    rows = checks.integer("synthetic_rows", rows, low=0)
+    if rows.number is None:
+        rows = dataclasses.replace(rows, number=default_rows(release))
     missing: dict[str, Exception] = {}
-    drawn = {"synthetic": "codes" if codes else "values", "method": method}
-    record = {**_facts(release), **drawn, **({"source": source} if source else {})}
+    record = {**_facts(release), **rows.to_dict(), **({"source": source} if source else {})}
 
     def report(path: pathlib.Path) -> None:
         failed: dict[str, Exception] = {}
@@ -167,10 +205,7 @@ def fill(
         "accuracy": lambda path: record.update(_accuracy(release)),
     }
     parts |= _optional_parts(release)
-    draw: dict[str, Any] = {"method": method, "decode": False if codes else "values", "show_progress": False}
-    parts[f"synthetic.{synthetic_format}"] = lambda path: release.model.sample_to(
-        path, rows, synthetic_seed, **draw, escape_formulas=escape_formulas
-    )
+    parts[rows.file] = functools.partial(rows.write, release.model)
     parts[assurance.NAME] = lambda path: _write_assurance(path, record, release.estimates)
     parts["report.html"] = report
     parts["answers.parquet"] = lambda path: tables.write_answers(release, path)
@@ -210,12 +245,7 @@ def write_fit(
     fit: Fit,
     out: str | os.PathLike[str],
     *,
-    synthetic_rows: int | None = None,
-    synthetic_format: str = "parquet",
-    synthetic_seed: int = 0,
-    method: str = ROUND,
-    codes: bool = False,
-    escape_formulas: bool = False,
+    rows: SyntheticRows = SyntheticRows(),
     total_public: bool = False,
     facts: Sequence[Any] = (),
 ) -> pathlib.Path:
@@ -225,12 +255,7 @@ def write_fit(
         published: the answers.
         fit: the fit.
         out: the folder to create; it must not exist.
-        synthetic_rows: number of rows to draw. Default: the total, rounded, at most 10 million.
-        synthetic_format: "parquet" or "csv".
-        synthetic_seed: seed of the rows.
-        method: "round" deals the rows evenly, "multinomial" draws them independently of one another.
-        codes: write rows as codes of the domain instead of values.
-        escape_formulas: in CSV, put an apostrophe before labels that a spreadsheet may take for formulas.
+        rows: how the synthetic rows are drawn and written.
         total_public: whether the number of records was given, and not estimated.
         facts: constraints that the fit keeps to.
 
@@ -242,8 +267,8 @@ def write_fit(
         ValueError: the folder exists, or an argument is out of range; nothing is written.
     """
     check_packages()
-    row_file.check_escape(escape_formulas, synthetic_format)
-    rows = min(round(fit.model.total), MOST_ROWS) if synthetic_rows is None else synthetic_rows
+    if rows.number is None:
+        rows = dataclasses.replace(rows, number=min(round(fit.model.total), MOST_ROWS))
     record = {
         **formats.FIT.heading(),
         "total": fit.model.total,
@@ -251,8 +276,7 @@ def write_fit(
         "absent": sum(published.absent),
         "facts": [f"{kind_of(each)} over {', '.join(each.clique)}" for each in facts],
         "fit": record_of(fit),
-        "synthetic": "codes" if codes else "values",
-        "method": method,
+        **rows.to_dict(),
         "secure": inputs.are_secure(fit.model.inputs),
         inputs.KEY: inputs.to_list(fit.model.inputs),
         "statement": _statement_of_fit(fit.model.inputs),
@@ -264,15 +288,7 @@ def write_fit(
         tables.write_measurements(
             published.measurements, folder / "measurements.parquet", population=published.population
         )
-        fit.model.sample_to(
-            folder / f"synthetic.{synthetic_format}",
-            rows,
-            synthetic_seed,
-            method=method,
-            decode=False if codes else "values",
-            show_progress=False,
-            escape_formulas=escape_formulas,
-        )
+        rows.write(fit.model, folder / rows.file)
         page = render_fit(record, AskedModel.of(fit.model), published.measurements)
         (folder / "report.html").write_text(page, encoding="utf-8")
         (folder / FIT_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

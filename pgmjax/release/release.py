@@ -33,7 +33,7 @@ from pgmjax.queries.workload import Workload
 from pgmjax.release.accuracy import CountEstimates, NoisyDistance, ReleaseAccuracy, accuracy_of
 from pgmjax.release.analysis import Analysed
 from pgmjax.release.asked import AskedModel
-from pgmjax.release.folder import write
+from pgmjax.release.folder import SyntheticRows, write
 from pgmjax.release.statement import Spent, check_addable, not_secure, of_epsilon, of_inputs
 from pgmjax.strategies import global_least_squares, local_least_squares
 
@@ -223,7 +223,7 @@ class Release(Analysed):
         Raises:
             ValueError: it exists.
         """
-        write(self, folder, synthetic_rows=1 if self.weighted else None)
+        write(self, folder, rows=SyntheticRows(1 if self.weighted else None))
 
     def _neighbours(self) -> str:
         """Return the difference between neighbouring tables, as a clause that follows "if"."""

@@ -10,12 +10,13 @@ from pgmjax.cli import main
 from pgmjax.privacy import SeededBackend
 from pgmjax.queries import text as query_text
 from pgmjax.release import folder as release_folder
+from pgmjax.release.folder import SyntheticRows
 
 
 @pytest.fixture(scope="module")
 def folder(small_release, tmp_path_factory):
     out = tmp_path_factory.mktemp("query") / "r"
-    return release_folder.write(small_release, out, synthetic_rows=1, show_progress=False)
+    return release_folder.write(small_release, out, rows=SyntheticRows(1), show_progress=False)
 
 
 @pytest.mark.parametrize("text", ["sex=Male,age<40", "region>=1", "'income>50K, net'='yes & more'"])
@@ -76,7 +77,7 @@ def test_error_bars_are_those_of_the_method(method, tmp_path, capsys):
         epsilon=1, relation="replace-one", estimator=estimator, backend=backend
     )
     release = mechanism.run(data, pj.Workload([["a", "b"], ["c"]]))
-    out = str(release_folder.write(release, tmp_path / "r", synthetic_rows=1, show_progress=False))
+    out = str(release_folder.write(release, tmp_path / "r", rows=SyntheticRows(1), show_progress=False))
     asked = [("a", "b")]
     bars = pj.uncertainty.error_bars(
         release.fit, release.measurements, asked, method=method, total=release.model.total
@@ -117,7 +118,7 @@ def test_only_least_squares_is_bootstrapped(tmp_path, capsys):
         epsilon=1, relation="replace-one", backend=SeededBackend(1, insecure=True)
     )
     release = mechanism.run(data, pj.Workload([["a", "b"]]))
-    out = str(release_folder.write(release, tmp_path / "r", synthetic_rows=1, show_progress=False))
+    out = str(release_folder.write(release, tmp_path / "r", rows=SyntheticRows(1), show_progress=False))
     assert main(["query", out, "a=1", "--error-bars", "bootstrap"]) == 2
     assert "not fitted by least squares: take linear" in capsys.readouterr().err
     assert main(["query", out, "a=1", "--error-bars", "linear"]) == 0

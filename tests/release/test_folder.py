@@ -14,6 +14,7 @@ import pgmjax as pj
 from pgmjax._internal import files as new_folder
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.release import folder as release_folder
+from pgmjax.release.folder import SyntheticRows
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,9 @@ def test_answers_are_the_models_inside_their_intervals(folder, small_release):
 
 def test_synthetic_rows_are_values_or_codes(folder, small_release, tmp_path):
     domain, total = small_release.domain, round(small_release.model.total)
-    coded = release_folder.write(small_release, tmp_path / "r", codes=True, show_progress=False)
+    coded = release_folder.write(
+        small_release, tmp_path / "r", rows=SyntheticRows(codes=True), show_progress=False
+    )
     codes = parquet.read_table(coded / "synthetic.parquet")
     values = parquet.read_table(folder / "synthetic.parquet")
     assert codes.column_names == values.column_names == list(domain.attributes)
@@ -123,15 +126,15 @@ def test_synthetic_rows_are_values_or_codes(folder, small_release, tmp_path):
 
 
 def test_rows_are_dealt_or_independent_and_the_record_says_which(folder, small_release, tmp_path):
-    own = release_folder.write(small_release, tmp_path / "r", method="multinomial", codes=True)
+    rows = SyntheticRows(method="multinomial", codes=True)
+    own = release_folder.write(small_release, tmp_path / "r", rows=rows)
     drawn = parquet.read_table(own / "synthetic.parquet")
     for name, expected in small_release.model.sample(seed=0, method="multinomial").items():
         assert (drawn[name].to_numpy() == expected).all()
     assert release_folder.read(own).record["method"] == "multinomial"
     assert release_folder.read(folder).record["method"] == "round"
     with pytest.raises(ValueError, match="method"):
-        release_folder.write(small_release, tmp_path / "s", method="even")
-    assert not (tmp_path / "s").exists()
+        SyntheticRows(method="even")
 
 
 def test_model_reads_back(folder, small_release):
@@ -144,7 +147,7 @@ def test_model_reads_back(folder, small_release):
 
 def test_csv_and_number_of_rows(small_release, tmp_path):
     out = release_folder.write(
-        small_release, tmp_path / "r", synthetic_rows=7, synthetic_format="csv", show_progress=False
+        small_release, tmp_path / "r", rows=SyntheticRows(7, "csv"), show_progress=False
     )
     table = pyarrow.csv.read_csv(out / "synthetic.csv")
     assert table.num_rows == 7 and table.column_names == list(small_release.domain.attributes)
@@ -156,7 +159,7 @@ def test_answers_that_were_not_measured_have_no_noise(small_release, tmp_path):
 
     workload = pj.Workload([*small_release.workload.to_list(), ["sex"]])
     wider = dataclasses.replace(small_release, workload=workload)
-    out = release_folder.write(wider, tmp_path / "r", synthetic_rows=1, show_progress=False)
+    out = release_folder.write(wider, tmp_path / "r", rows=SyntheticRows(1), show_progress=False)
     rows = parquet.read_table(out / "answers.parquet").to_pylist()[-2:]
     assert (
         [row["noise_stddev"] for row in rows] == [None, None]
@@ -190,7 +193,9 @@ def test_an_interrupt_leaves_nothing(small_release, tmp_path, monkeypatch):
 
     monkeypatch.setattr(release_folder, "render", fail)
     with pytest.raises(KeyboardInterrupt):
-        release_folder.write(small_release, tmp_path / "new" / "r", synthetic_rows=1, show_progress=False)
+        release_folder.write(
+            small_release, tmp_path / "new" / "r", rows=SyntheticRows(1), show_progress=False
+        )
     assert os.listdir(tmp_path) == []
 
 
@@ -221,17 +226,23 @@ def test_a_name_that_cannot_be_is_refused_before_the_block(tmp_path):
 def test_a_folder_that_appears_meanwhile_is_kept(small_release, tmp_path, monkeypatch):
     monkeypatch.setattr(release_folder, "render", lambda *a, **k: (tmp_path / "r").mkdir() or "")
     with pytest.raises(ValueError, match="exists"):
-        release_folder.write(small_release, tmp_path / "r", synthetic_rows=1, show_progress=False)
+        release_folder.write(small_release, tmp_path / "r", rows=SyntheticRows(1), show_progress=False)
     assert os.listdir(tmp_path) == ["r"] and os.listdir(tmp_path / "r") == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"synthetic_rows": -1}, ">= 0"), ({"synthetic_format": "xlsx"}, "one of 'parquet', 'csv'")],
+    [
+        ({"number": -1}, ">= 0"),
+        ({"format": "xlsx"}, "one of 'parquet', 'csv'"),
+        ({"method": "even"}, "one of 'round', 'multinomial'"),
+        ({"escape_formulas": True}, "CSV files only"),
+    ],
 )
 def test_bad_arguments_write_nothing(arguments, message, small_release, tmp_path):
     with pytest.raises(ValueError, match=message):
-        release_folder.write(small_release, tmp_path / "r", show_progress=False, **arguments)
+        rows = SyntheticRows(**arguments)
+        release_folder.write(small_release, tmp_path / "r", rows=rows, show_progress=False)
     assert os.listdir(tmp_path) == []
 
 

@@ -29,6 +29,7 @@ from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.release import folder as release_folder
+from pgmjax.release.folder import SyntheticRows
 from pgmjax.release.statement import Spent, of_epsilon, of_inputs
 
 REPLACE = pj.Relation.REPLACE_ONE
@@ -274,7 +275,7 @@ def test_answers_read_from_a_file_stay_what_they_are(made, tmp_path, name, secur
     assert found.secure is secure and found.inputs == release.inputs
     fit = FAST.fit(DOMAIN, found.measurements)
     assert fit.model.inputs == release.inputs
-    out = release_folder.write_fit(found, fit, tmp_path / "fit", synthetic_rows=5)
+    out = release_folder.write_fit(found, fit, tmp_path / "fit", rows=SyntheticRows(5))
     record = json.loads((out / "fit.json").read_text())
     assert record["secure"] is secure and release.inputs[0].words in record["statement"]
     again = read_published(out / "measurements.parquet", DOMAIN)
