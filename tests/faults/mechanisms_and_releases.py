@@ -147,8 +147,8 @@ FAULTS = (
         "a sweep removes the copies of living processes",
         "pgmjax._internal.private_files",
         "_is_abandoned",
-        old="_lock(handle)",
-        new="True",
+        old="lock(handle)",
+        new="pass",
         tests=("tests/data/test_nothing_stays.py",),
     ),
     Fault(

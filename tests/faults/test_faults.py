@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import functools
 
 import pytest
 
@@ -32,21 +33,25 @@ def test_names_are_unique():
     assert not [name for name, count in counts.items() if count > 1]
 
 
-@pytest.mark.parametrize("module", sorted({fault.module for fault in FAULTS}))
-def test_each_fault_finds_its_place_once_and_changes_the_code(module):
+def test_each_fault_finds_its_place_once_and_changes_the_code():
+    lost = []
     for fault in FAULTS:
-        if fault.module == module:
+        try:
             compile(changed(fault), fault.name, "exec")
+        except trees.PlaceError as error:
+            lost.append(f"{fault.name}: {error}")
+    assert not lost, "\n".join(lost)
 
 
 def test_each_fault_names_tests_that_are_there():
+    named = functools.cache(
+        lambda file: {getattr(node, "name", None) for node in ast.walk(ast.parse((ROOT / file).read_text()))}
+    )
     for fault in FAULTS:
         assert fault.tests, fault.name
         for test in fault.tests:
             file, *inside = test.split("::")
-            tree = ast.parse((ROOT / file).read_text())
-            named = {getattr(node, "name", None) for node in ast.walk(tree)}
-            assert {*inside} <= named, f"{fault.name}: {test} is not there"
+            assert {*inside} <= named(file), f"{fault.name}: {test} is not there"
 
 
 @pytest.mark.parametrize("source", [SOURCE, RENAMED])
@@ -89,7 +94,7 @@ def test_a_new_piece_of_names_that_are_gone_is_reported():
 
 def test_random_mutants_follow_from_the_seed_and_change_behaviour_alone():
     files = modules(["measurements"])
-    one, same, other = (list(mutants.drawn(files, 30, seed)) for seed in (1, 1, 2))
+    one, same, other = (list(mutants.drawn(files, 12, seed)) for seed in (1, 1, 2))
     assert one == same != other
     for mutant in one:
         before = ast.unparse(trees.parse(files[mutant.module].read_text()))
