@@ -219,6 +219,7 @@ class Budget(SingleProcess):
         """
         if self.remaining == 0:
             raise ValueError("There is nothing left of the budget to divide.")
+        # of a Gaussian event with rho the divergence is order times rho, so that parts are told in rho
         whole = self.remaining / Fraction(self._order) if self._unit == "renyi" else self.remaining
         return split(whole, weights)
 
@@ -277,6 +278,7 @@ class Budget(SingleProcess):
         with self._lock:
             self._check(events)
             if self._parent is not None:
+                # the whole first: what it refuses is not spent here either
                 self._parent.charge(events)
             self._spent += self._sum(events)
             self._risked += sum(event.delta for event in events)

@@ -262,6 +262,7 @@ def split(total: Fraction, weights: Sequence[Any]) -> tuple[Fraction, ...]:
     exact_weights = [exact_positive("a weight of the budget", weight) for weight in each]
     if not exact_weights:
         raise ValueError("There is nothing to divide the budget between: give at least one weight.")
+    # fractions: floats would leave or exceed the total by their rounding
     unit = total / sum(exact_weights)
     return tuple(unit * weight for weight in exact_weights)
 

@@ -183,6 +183,7 @@ def check_one_draw_each(
             f"Each of {rows} released numbers needs a draw of noise of its own, int64, but {shapes} were "
             "drawn. Nothing was shown."
         )
+    # equal noise in two answers would cancel in their difference
     if len({part.__array_interface__["data"][0] for part in noise}) != len(noise):
         raise RuntimeError("Two queries would share one array of noise. Nothing was shown.")
 
@@ -258,6 +259,7 @@ def plan_scores(
     number = score.candidates(domain)
     each = score.sensitivity(domain, relation, max_weight).of_unit(records)
     if rho is None:
+        # one record may move every score, so that L1 is the sum over them
         cost, sensitivity = exact_epsilon(epsilon), Sensitivity(number * each.value, "l1", each.relation)
     else:
         cost = exact_rho(rho)

@@ -182,6 +182,7 @@ def _confirmed(
     """Return a distribution with the first scale, from its own upwards, that OpenDP's map confirms."""
     scale = distribution.scale
     for _ in range(64):
+        # OpenDP's map rounds up in floats, so that the exact scale may be confirmed a few floats later only
         if Fraction(sampler(scale).map(distance)) <= budget:
             return type(distribution)(scale)
         scale = math.nextafter(scale, math.inf)
@@ -284,6 +285,7 @@ def coins(probability: float | Fraction, size: int) -> np.ndarray:
 
 def uniform(bound: int, size: int) -> np.ndarray:
     """Return independent uniform integers in 0..bound-1, int64 [size], by rejection of system entropy."""
+    # the fewest bits: of the words more than half are below the bound
     bits = (bound - 1).bit_length()
     result = np.zeros(size, dtype=np.int64)
     if bits == 0:

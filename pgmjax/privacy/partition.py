@@ -240,9 +240,11 @@ def _packed(
 ) -> np.ndarray:
     """Return what is released as one array: noisy counts of OTHER, MISSING and the keys found, then texts."""
     noisy = measuring.noisy(exact, measuring.fresh(table._backend, distribution, len(exact)))
+    # in the order of the texts: that in which they were met is the order of the records
     found = sorted(
         (key, int(count)) for key, count in zip(keys, noisy[FIRST:], strict=True) if count >= least
     )
+    # no key holds a line end: the coder takes printable texts only
     texts = np.frombuffer("\n".join(key for key, _ in found).encode(errors="surrogatepass"), dtype=np.uint8)
     counts = [*noisy[:FIRST].tolist(), len(found), *(count for _, count in found)]
     return np.concatenate([np.array(counts, dtype=np.int64), texts.astype(np.int64)])

@@ -124,6 +124,7 @@ class PrivateTable(Gate):
             raise ValueError("The budget must be a part of the table's: see Budget.part.")
         given = (self._relation, budget, self._backend, self._journal, self._tape)
         table = PrivateTable(data, *given, choice=self._choice)
+        # as it stands: the constructor restarted the stream, which would give the same noise twice
         table._backend, table._run, table._steps = self._backend, self._run, self._steps
         return table
 
@@ -214,6 +215,7 @@ class PrivateTable(Gate):
             for query, cost in zip(queries, costs, strict=True)
         ]
         cliques = [each.query.clique for each in planned]
+        # before the charge: a count that does not fit in memory must not cost anything
         check_memory(self.domain, cliques)
         request = {"measure": [each.describe() for each in planned]}
         events = [each.event for each in planned]
@@ -330,6 +332,7 @@ class PrivateTable(Gate):
         check_memory(self.domain, list(score.cliques))
         request = {"scores": planned.describe()}
         released = self._buy([planned.event], request, lambda: self._scored(planned))
+        # exact, as only the exponent changes
         return np.ldexp(released.astype(np.float64), -score.bits)
 
     def respond(
@@ -481,6 +484,7 @@ class PrivateTable(Gate):
             return self._through_tape(
                 call, lambda: np.array([self._backend.choose(planned.distribution, exact)], dtype=np.int64)
             )
+        # drawn at most once, and not at all where a tape plays back
         drawn = functools.cache(
             lambda: self._backend.choose_several(planned.distribution, exact, planned.draws)
         )
@@ -517,12 +521,14 @@ class PrivateTable(Gate):
         counted = cached | dict(zip(missing, found, strict=True))
         if sum(table.nbytes for table in counted.values()) <= _CACHE_BYTES:
             self._counted = records, counted
+        # copies: whoever changes a table must not change the next answer
         return {clique: counted[clique].copy() for clique in wanted}
 
     def _records(self) -> Dataset:
         """Return the table as it was when it was first read, checked; of one snapshot are all answers."""
         if not self._is_snapshot:
             chosen = self._data.chosen_by(self._choice)
+            # who asks about a registered table need not hold it, and an error could show its records
             if self._data.registered:
                 self._data = self._withheld("Reading the table", chosen.snapshot)
             else:

@@ -120,6 +120,7 @@ class PrivateRatings(Gate):
         def compute() -> np.ndarray:
             low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
             noise = 0 if self._replays else measuring.fresh(self._backend, distribution, len(pairs))
+            # rounding may leave the range, by which the sensitivity is bounded
             similarities = np.clip(self._ratings.similarities(pairs, measure), low, high)
             exact = np.rint(similarities / GRID).astype(np.int64)
             moved = Sensitivity(sensitivity, "l1", Relation.REPLACE_ONE)
@@ -268,6 +269,7 @@ def _cosine_step(low: float, high: float, others: int) -> float:
     """Return the largest change of a cosine when one of `others` + 1 ratings changes."""
     if others == 0:
         return 0.0  # a single rating has the same direction whatever its value
+    # a norm of the others is between these; the change is largest at an end or where its slope is 0
     ends = (low * math.sqrt(others), high * math.sqrt(others))
     peaks = []
     for power in (4 / 3, 2 / 3):  # of the fall of the other ratings' part, of the rise of the changed one's

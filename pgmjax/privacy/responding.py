@@ -384,6 +384,7 @@ def pack(block: Block) -> np.ndarray:
     """Return a block as int64 words, for a journal."""
     flat = [np.packbits(part) if part.dtype == np.bool_ else part for part in block]
     content = b"".join(part.tobytes() for part in flat)
+    # whole words, as journals store int64; `unpack` knows where the content ends
     return np.frombuffer(content + bytes(-len(content) % 8), dtype=np.int64)
 
 

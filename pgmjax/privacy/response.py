@@ -105,6 +105,7 @@ def response_for(size: int, epsilon: Fraction) -> KaryResponse:
     """
     size = checks.integer("size", size, low=2, high=LARGEST_SIZE)
     uniform = Fraction(size - 1, size)
+    # strictly below: at that probability the truth is no likelier than any other category
     most = floor_float(uniform)
     if Fraction(most) == uniform:
         most = math.nextafter(most, 0.0)
@@ -160,6 +161,7 @@ def answered(truth: np.ndarray, lies: np.ndarray, others: np.ndarray) -> np.ndar
     """
     answers = truth.astype(np.int64)
     hidden = answers[lies]
+    # others count the categories without the truth: from it on they move up by one
     answers[lies] = others + (others >= hidden)
     return answers
 

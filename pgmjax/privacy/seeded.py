@@ -71,8 +71,10 @@ class SeededBackend(PiecewiseBackend):
         distribution, scores = checked_choice(distribution, scores)
         if isinstance(distribution, selection.PermuteAndFlip):
             return np.array([self.choose(distribution, scores) for _ in range(draws)], dtype=np.int64)
+        # from the best downwards, so that exp cannot overflow
         ends = np.cumsum(np.exp((scores - scores.max()) / distribution.scale))
         chosen = np.searchsorted(ends, self._generator.random(draws) * ends[-1], side="right")
+        # a draw times the last end may round up to that end, which is no candidate
         return np.minimum(chosen, scores.size - 1).astype(np.int64)
 
     def _coins(self, probability: float | Fraction, size: int) -> np.ndarray:
@@ -93,6 +95,7 @@ class SeededBackend(PiecewiseBackend):
         filled = 0
         while filled < size:
             proposal = self._laplace(DiscreteLaplace(width), int(1.5 * (size - filled)) + 16)
+            # the ratio of Algorithm 3: exp(-(|Y| - sigma^2 / t)^2 / (2 sigma^2))
             excess = np.abs(proposal) - scale**2 / width
             accepted = proposal[self._generator.random(proposal.size) < np.exp(-(excess**2) / (2 * scale**2))]
             taken = accepted[: size - filled]

@@ -76,6 +76,7 @@ class PermuteAndFlip(_Scaled):
             half = (high - low) / 2
             refused = -np.multiply.outer(low + half * (1 + points), q)
             all_refused = np.exp(np.log1p(refused).sum(axis=1))
+            # the product over j != i is that over all, divided by the factor of i
             total += (half * weights * all_refused) @ (1 / (1 + refused))
         return q * total
 

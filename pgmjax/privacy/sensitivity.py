@@ -190,6 +190,7 @@ def shifts_of(
         twice = relation is Relation.REPLACE_ONE
         if not twice or query.is_nonnegative(domain):
             shifts = sorted((weight * move for move in column * (1 + twice)), reverse=True)
+            # bounds of several columns together may exceed what any record moves, and would be charged for it
             if _norms(shifts) == norms:
                 return tuple(shifts)
     if relation is Relation.REPLACE_ONE and max_weight is None:
@@ -231,8 +232,10 @@ def _largest_difference(query: Query, domain: Domain) -> Shifts | None:
     matrix = _small_matrix(query, domain)
     if matrix is None:
         return None
+    # equal columns differ by nothing, and counting queries have many
     matrix = np.unique(matrix, axis=1)
     rows, columns = matrix.shape
+    # below 2^61, so that the difference of two entries fits 64 bits
     if rows * columns**2 > _MAX_PAIR_ENTRIES or int(np.abs(matrix).max()) >= 2**61:
         return None
     bound = np.zeros(rows, np.int64)

@@ -63,6 +63,7 @@ def distance(norm: str, first: np.ndarray, second: np.ndarray) -> int:
     changed = np.flatnonzero(first != second)
     if norm == "records":
         return int(changed.size)
+    # Python's integers: the square of a gap may exceed 64 bits
     gaps = [abs(int(first[i]) - int(second[i])) for i in changed]
     if norm == "linf":
         return max(gaps, default=0)
@@ -142,6 +143,7 @@ class Tape:
         if self._replays:
             return self._replay(call)
         released = release()
+        # copied, as whoever holds the arrays may change them before the replay
         self._calls.append((dataclasses.replace(call, exact=call.exact.copy()), released.copy()))
         return released
 

@@ -205,6 +205,7 @@ def _checked(
     distributions, events = noise
     plan = Composition(events, relation)
     loss = plan.epsilon(delta, method)
+    # in this form NaN is refused too
     if not Fraction(loss.epsilon) <= target:
         raise _TooMuch(f"This noise costs {loss}, above the target {shortened(target)}.")
     return Calibration(distributions, events, plan, loss)

@@ -298,6 +298,7 @@ def _parts(events: Counted) -> collections.Counter[_Part]:
             for shift in event.shifts:
                 parts["laplace", event.step, shift] += count
         elif event.epsilon is not None:
+            # of all that is epsilon-DP, noise of scale 1 / epsilon on a move of 1 has the largest losses
             parts["laplace", ceil_float(event.epsilon), 1] += count
         else:
             raise UnsupportedError(f"pld unsupported: of a {event.kind} event only rho is known.")
@@ -310,6 +311,7 @@ def _interval(parts: collections.Counter[_Part]) -> float:
     for (kind, number, shift), count in parts.items():
         move = shift / number if kind == "gaussian" else shift * number
         rho += count * (move * move / 2)
+    # losses are about N(rho, 2 rho): beyond rho + 2 sqrt(40 rho) lies less than e^-40 on a side
     width = 2 * (rho + 2 * math.sqrt(40 * rho))
     if not (sys.float_info.min <= rho and width <= sys.float_info.max):
         size = "small" if rho < 1 else "large"

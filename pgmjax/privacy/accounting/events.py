@@ -224,6 +224,7 @@ class LaplaceEvent(Record):
             shifts: tuple[int, ...] = (max(1, math.floor(self.epsilon * Fraction(self.scale))),)
         else:
             shifts = self.shifts
+        # equal moves are computed once: a query may move thousands of answers alike
         kinds = {shift: shifts.count(shift) for shift in shifts}
         exact = sum(count * laplace_divergence(self.step, shift, orders) for shift, count in kinds.items())
         return np.minimum(exact, bound)
@@ -274,6 +275,7 @@ class GaussianEvent(Unpriced):
         """A lower bound on the sampler's scale; None if neither scale nor shifts are known."""
         if self.scale is not None or self.shifts is None:
             return self.scale
+        # one float lower: the root was rounded up, and a smaller sigma tells a larger loss
         return math.nextafter(ceil_sqrt(Fraction(self.squares) / (2 * self.rho)), 0.0)
 
 
@@ -416,14 +418,17 @@ def laplace_divergence(step: float, shift: int, orders: np.ndarray) -> np.ndarra
     orders = np.asarray(orders, np.float64)
     above = orders - 1
     move = step * shift
+    # expm1 throughout, as 1 - q r loses its digits where the step is small
     bottom = (1 + math.exp(-step)) * -np.expm1(-(above + orders) * step)
     first = -np.expm1(-2 * orders * step) / bottom
     second = -math.exp(-step) * np.expm1(-2 * above * step) / bottom
     with np.errstate(over="ignore"):
         near = np.minimum(above * move, 1.0)  # S - 1 loses digits only where epsilon is tiny
         up, down = first * np.expm1(near), second * np.expm1(-orders * move)
+        # what the two terms may lose to rounding is added, so that the bound stays one
         small = np.log1p(up + down + 8 * _EPSILON_OF_FLOATS * (up - down))
         large = above * move + np.log(first + second * np.exp(-(above + orders) * move))
+    # each form where it is accurate: log1p near 0, and the factored exponential where S overflows
     exact = np.where(above * move <= 1, small, large) / above
     return np.minimum(exact * (1 + _ROUNDING), pure_divergence(move, orders))
 

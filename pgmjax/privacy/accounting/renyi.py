@@ -35,6 +35,7 @@ the minimum over all orders; outside that range it was at most 2 % above.
 
 def _terms(orders: np.ndarray, delta: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the term a conversion adds to the divergence, and a bound on its rounding error."""
+    # log(1 - 1/a) - (log delta + log a) / (a - 1), of Canonne, Kamath and Steinke 2020, Proposition 12
     first = np.log1p(-1.0 / orders)
     second = -(math.log(delta) + np.log(orders)) / (orders - 1.0)
     sizes = np.abs(first) + (abs(math.log(delta)) + np.log(orders)) / (orders - 1.0)
@@ -105,6 +106,7 @@ def caps(epsilon: Any, delta: Any, orders: Any = ORDERS) -> np.ndarray:
     orders = _checked_orders(orders)
     added, slack = _terms(orders, positive_delta(delta))
     target = floor_float(exact_epsilon(epsilon))
+    # the slack twice: `epsilon_at` adds it once more, and a sum at its cap must still convert to epsilon
     return np.maximum(0.0, (target * (1 - _ROUNDING) - added - 2 * slack) * (1 - 4 * _ROUNDING))
 
 

@@ -69,6 +69,7 @@ def _rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
         else:
             high = middle
     rho = Fraction(_truncate(low))
+    # again after the truncation, by the conversion that a release is told with
     if not (rho > 0 and Fraction(_epsilon(ceil_float(rho), bound)) <= epsilon):
         raise ValueError(
             "No rho is small enough for this epsilon and delta: ask for a larger epsilon or delta."

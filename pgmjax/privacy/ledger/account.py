@@ -19,6 +19,7 @@ from pgmjax.privacy.exact import as_text, chosen_delta, exact, exact_delta, exac
 from pgmjax.privacy.ledger.database import keeps_figures
 from pgmjax.privacy.ledger.meter import Meter
 
+# every charge holds the sums up to it, so that the last one tells them all
 _BUDGET_QUERY = (
     "SELECT budget.account, measure, relation, epsilon, delta, places, orders, caps, digest, research, "
     "max_attempts, budget.created, totals, COALESCE(number, 0) FROM budget LEFT JOIN charge ON "

@@ -69,6 +69,7 @@ def link(previous: str, kind: str, row: Mapping[str, Any], key: bytes) -> str:
         for name, value in row.items()
     }
     text = f"{previous}\n{kind}\n{text_of(plain)}".encode()
+    # a prefix for each use of the key, so that no digest of a table can pass for a link
     return hmac.new(key, b"pgmjax ledger link\n" + text, hashlib.sha256).hexdigest()
 
 
@@ -97,6 +98,7 @@ def add(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
     marks = ", ".join("?" * len(row))
     cursor = connection.execute(f"INSERT INTO {kind} ({names}) VALUES ({marks})", tuple(row.values()))
     identifier = int(cursor.lastrowid or 0)
+    # the transaction holds the write lock: no other process adds a link between this and the insert
     previous = head(connection)
     connection.execute(
         "INSERT INTO chain (kind, row, previous, hash) VALUES (?, ?, ?, ?)",
@@ -125,11 +127,13 @@ def create_key(ledger: pathlib.Path) -> bytes:
         )
     key = os.urandom(_KEY_BYTES)
     with as_ledger_error(path, "written", "No ledger was made."):
+        # made with its mode and not narrowed afterwards: at no moment may others read it
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(handle, "w") as file:
                 file.write(key.hex() + "\n")
                 file.flush()
+                # on disk before the ledger that it seals, which nobody could use without it
                 os.fsync(file.fileno())
         except BaseException:
             with contextlib.suppress(OSError):

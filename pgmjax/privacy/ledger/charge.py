@@ -225,6 +225,7 @@ def reserve(
                 "another key for another run. Nothing was charged."
             )
         (made,) = charges(connection, account, key)
+        # a charge with answers is being played back, and needs an attempt only once something is computed
         if not made.answers:
             attempt(connection, made.id, key, account.max_attempts)
     return Charge(file, made, account.max_attempts, permitted=not made.answers)
@@ -268,6 +269,7 @@ def _charge(
     query = "SELECT number, totals FROM charge WHERE account = ? ORDER BY number DESC LIMIT 1"
     last = connection.execute(query, (account.name,)).fetchone()
     number, before = (0, [0] * len(costs)) if last is None else (last[0], json.loads(last[1]))
+    # cut at LIMIT as the trigger does it, so that sums stay in 64 bits and both agree
     totals = [min(LIMIT, spent + cost) for spent, cost in zip(before, costs, strict=True)]
     if not account._meter.fits(totals):
         _refuse(account, costs, before)

@@ -277,6 +277,7 @@ def _transaction(connection: Connection, begin: str) -> Iterator[None]:
     try:
         yield
         connection.execute("COMMIT")
+    # Ctrl-C too: a transaction that stays open would keep the write lock
     except BaseException:
         if connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):  # the first fault is the one to tell
@@ -335,11 +336,14 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
             "Python."
         )
     with as_ledger_error(path, "opened", "Nothing was granted."), _OPEN_LOCK:
+        # taken before SQLite opens the file and compared at the end: one put in its place is refused
         before = identity(path)
         connection = sqlite3.connect(
+            # "rw" never creates a file: an empty new ledger would know nothing of what was spent
             f"{path.as_uri()}?mode=rw",
             uri=True,
             timeout=timeout,
+            # Python begins no transaction of its own: BEGIN IMMEDIATE has to come before the first read
             isolation_level=None,
             check_same_thread=False,  # `LedgerFile.close` closes those of other threads
             factory=Connection,
@@ -386,17 +390,20 @@ def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
 def _configure(connection: sqlite3.Connection, path: pathlib.Path) -> None:
     settings: list[tuple[str, str, Any]] = [
         ("journal_mode", "WAL", "wal"),
+        # a commit is flushed before it returns, which NORMAL leaves out with a write-ahead log
         ("synchronous", "FULL", 2),
         ("foreign_keys", "ON", 1),
         ("wal_autocheckpoint", "0", 0),  # see LedgerFile
         ("trusted_schema", "OFF", 0),
         ("cell_size_check", "ON", 1),
+        # so that a failing disk is an error of SQLite, and not a signal that ends the process
         ("mmap_size", "0", 0),
     ]
     if sys.platform == "darwin":  # fsync alone leaves data in the drive's cache there
         settings += [("fullfsync", "ON", 1), ("checkpoint_fullfsync", "ON", 1)]
     for name, value, wanted in settings:
         connection.execute(f"PRAGMA {name} = {value}").fetchall()
+        # read back, as SQLite passes over a setting that it does not know or cannot make
         row = connection.execute(f"PRAGMA {name}").fetchone()
         taken = row[0] if row else wanted  # mmap_size is not there on systems without
         if taken != wanted:
@@ -427,6 +434,7 @@ def statements(schema: str = SCHEMA) -> list[str]:
     found, rest = [], ""
     for piece in schema.split(";"):
         rest += piece + ";"
+        # the body of a trigger has semicolons of its own
         if sqlite3.complete_statement(rest):
             found.append(rest.strip())
             rest = ""
@@ -526,6 +534,7 @@ def file_system(place: pathlib.Path) -> str | None:
         fields = line.split(" ")
         if len(fields) < 3:
             continue
+        # /proc/mounts writes a space in a name as \040
         mount = pathlib.PurePosixPath(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), fields[1]))
         if place.is_relative_to(mount) and len(mount.parts) >= best[0]:
             best = (len(mount.parts), fields[2])  # of mounts over one another the last one counts

@@ -252,6 +252,7 @@ class LedgerJournal:
         """
         assert self._charge is not None, "begin comes first"
         with self._counting:
+            # steps have the numbers in which they are asked: a run that goes on asks in the same order
             step, self._step = self._step, self._step + 1
         return array_of(self._charge.answer(step, request, lambda: _packed(compute())))
 

@@ -447,6 +447,7 @@ class Ledger:
             AttemptsExhausted: the charge was tried too often without an answer.
             LedgerError: the charge could not be recorded; nothing was granted.
         """
+        # only what never changes is taken from here; the sums are read again in the writing transaction
         with self._file.reading() as connection:
             account = self._account(connection, account_name)
         return reserve(self._file, account, key, request, events, Relation.parse(relation), secure)
@@ -514,6 +515,7 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
         LedgerError: the file, or a file of an earlier ledger of that name, exists; or the disk failed,
             in which case neither file is left.
     """
+    # a log that an earlier ledger left would be replayed into the new file
     for suffix in ("", "-wal", "-shm", "-journal"):
         found = path.with_name(path.name + suffix)
         if os.path.lexists(found):
@@ -522,6 +524,7 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
                 f"{found} exists{part}. A ledger is never written over: use it "
                 "(--ledger, privacy.Ledger.open), or choose another name."
             )
+    # the key comes first: an interruption leaves at most a key, which the next attempt refuses
     key = chain.create_key(path)
     made = [chain.key_path(path)]
     try:
@@ -533,7 +536,9 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
                 _fill(connection, key)
             finally:
                 connection.close()
+            # the entries of the folder too: a power cut could take files away that are flushed themselves
             files.sync(path.parent)
+    # Ctrl-C too: a ledger that is half made would be in the way of the next attempt
     except BaseException:
         for file in made:
             with contextlib.suppress(OSError):
@@ -543,6 +548,7 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
 
 def _fill(connection: database.Connection, key: bytes) -> None:
     connection.key = key
+    # one transaction: the file is either no ledger yet, or complete with its first link
     connection.execute("BEGIN IMMEDIATE")
     for statement in database.statements():
         connection.execute(statement)

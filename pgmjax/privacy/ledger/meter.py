@@ -96,6 +96,7 @@ class Meter:
             known = Concentrated(event.rho) if isinstance(event, KeysEvent) else event
             for k, amount in enumerate(self._amounts(place, known)):
                 sums[k] += amount
+        # summed exactly and rounded up once, so that many small events do not cost a unit each
         return tuple(self._units(total) for total in sums)
 
     def _amounts(self, place: int, event: Event) -> list[Fraction]:
@@ -153,6 +154,7 @@ def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[float, ...]:
     """
     first = float(renyi.ORDERS[renyi.filter_order(epsilon, delta * _SHARE_OF_FIRST_ORDER)])
     wanted = 1.0 + (first - 1.0) * 2.0 ** np.arange(_DOUBLINGS + 1)
+    # nearest in log(order - 1), the scale on which the grid is even
     nearest = [int(np.argmin(np.abs(np.log((renyi.ORDERS - 1) / (order - 1))))) for order in wanted]
     return tuple(float(renyi.ORDERS[k]) for k in sorted(set(nearest)))
 

@@ -114,6 +114,7 @@ def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str
         number += 1
         if seq != number or previous != last:
             yield f"The chain is broken before link {seq}: links were removed, added or put in another order."
+            # go on from here, so that one gap is told once
             number = seq
         last = found
         seen["head"] = found

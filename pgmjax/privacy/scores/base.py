@@ -198,6 +198,7 @@ class Target:
 
     def check(self, domain: Domain) -> None:
         """Refuse a domain that the query does not fit or for which the number of estimates differs."""
+        # by identity: a domain does not change, and comparing two is slower than the check saves
         if self.__dict__.get("_fits") is domain:
             return
         check_measurable(self.query, domain)

@@ -139,6 +139,7 @@ class MutualInformation(ParentScore):
     def _terms(self, counts: np.ndarray) -> int:
         """Return the sum of c log2(c), every term rounded to the grid."""
         terms = counts * np.log2(np.maximum(counts, 1))
+        # each term by itself, so that one record moves the rounding of 12 terms only
         return int(np.rint(np.ldexp(terms, self.bits)).astype(np.int64).sum())
 
     def _move(self, parents: int, child: int) -> int:
