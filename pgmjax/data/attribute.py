@@ -281,6 +281,7 @@ class Attribute:
         """
         if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
             raise TypeError(f"Attribute {self.name!r}: values must be a list or an array.")
+        # with None at the end NumPy makes no second axis of values that are lists
         array = values if isinstance(values, np.ndarray) else np.array([*values, None], dtype=object)[:-1]
         if array.ndim != 1:
             raise ValueError(f"Attribute {self.name!r}: values must be one-dimensional, got {array.ndim}.")
@@ -601,6 +602,7 @@ def _drawn(
     piece = _pieces(attribute, regular, uniform[:, 0]) if attribute.within else regular
     low, high, offset = starts[piece], ends[piece], uniform[:, -1]
     if grid is None:
+        # rounding may reach the upper edge, which is of the next cell
         values = np.minimum(low + offset * (high - low), np.nextafter(high, low))
     else:
         first, last = np.rint(low / grid).astype(np.int64), np.rint(high / grid).astype(np.int64)
@@ -620,6 +622,7 @@ def _pieces(attribute: Attribute, codes: np.ndarray, uniform: np.ndarray) -> np.
     low, high = below[first[codes]], below[first[codes + 1]]
     at = low + uniform * (high - low)
     piece = np.searchsorted(below, at, side="right") - 1
+    # rounding may lead to a piece of the next cell
     return np.clip(piece, first[codes], first[codes + 1] - 1)
 
 

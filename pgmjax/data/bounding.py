@@ -66,6 +66,7 @@ class LeftOut:
         needed = (int(places.max(initial=0)) >> 3) + 1
         if needed > len(self._bits):
             self._bits = np.append(self._bits, np.zeros(max(needed, len(self._bits)), np.uint8))
+        # records may share a byte, of which plain indexing would keep the last one only
         np.bitwise_or.at(self._bits, places >> 3, np.uint8(1) << (places & 7).astype(np.uint8))
         self.number += len(places)
 
@@ -106,6 +107,7 @@ def left_out(parts: Iterable[UnitRecords], most: int, key: bytes) -> LeftOut:
 
 def _priorities(name: bytes, size: int, key: bytes) -> np.ndarray:
     """Return a random number for each of a unit's records, from its name and the key alone."""
+    # with the key's length in front, so that no other key and name give the same stream
     stream = hashlib.shake_256(len(key).to_bytes(2, "big") + key + name).digest(_WORD * int(size))
     return np.frombuffer(stream, dtype=">u8")
 
@@ -156,6 +158,7 @@ class BoundedSource(DerivedSource):
         beyond = self._left_out()
         outside = int(beyond.of_units.sum()) - beyond.number  # that the source had dropped before
         first = 0
+        # in the table's order, as those beyond the bound are known by their numbers
         for batch in self._source.unsettled(names, ordered=True):
             kept = batch.without(beyond.within(first, batch.rows))
             first += batch.rows
@@ -211,7 +214,9 @@ def records_of(values: Any, declared: bool = False) -> UnitRecords:
         coded = keys_of_array(values)
     coded = coded.dictionary_encode()
     numbers = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    # stable, so that places increase within a unit; records of nobody, at -1, come first
     places = np.argsort(numbers, kind="stable")
+    # nobody, -1, becomes the first bin, which is cut off below
     sizes = np.bincount(numbers + 1, minlength=len(coded.dictionary) + 1)
     names = [name.encode(errors="surrogatepass") for name in coded.dictionary.to_pylist()]
     return UnitRecords(names, sizes[1:], places[sizes[0] :])

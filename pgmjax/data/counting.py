@@ -43,6 +43,7 @@ def joint_cliques(
         >>> joint_cliques(domain, [("a", "b"), ("b", "c"), ("a", "c")], limit=12)
         {('a', 'b'): [('a', 'b')], ('a', 'c'): [('a', 'c')], ('b', 'c'): [('b', 'c')]}
     """
+    # the smallest first: it has most room to grow, and takes others along
     ordered = sorted(cliques, key=domain.size)
     place = {name: k for k, name in enumerate(domain)}
     member = np.zeros((len(ordered), len(domain)), dtype=np.int32)
@@ -54,6 +55,7 @@ def joint_cliques(
     for first, clique in enumerate(ordered):
         if within[first]:
             continue
+        # cliques that are covered already count as lacking too much to gain by an attribute
         union = _grown(domain, member, np.where(within, len(domain) + 1, width), clique, limit)
         taken = np.flatnonzero(~within & (member[:, [place[name] for name in union]].sum(axis=1) == width))
         within[taken] = True
@@ -117,10 +119,12 @@ class Histograms:
         value = 1 if weights is None else weights.astype(np.int64)
         wide: dict[tuple[str, np.dtype], np.ndarray] = {}
         for union, counts in self._counts.items():
+            # 16 bits hold every cell of a small table, at a quarter of the memory traffic
             dtype = np.dtype(np.uint16 if counts.size < 1 << 16 else np.intp)
             for name in union:
                 if (name, dtype) not in wide:
                     wide[name, dtype] = columns[name].astype(dtype)
+            # copied: it is changed in place below, and other unions use the same codes
             cell = wide[union[0], dtype].copy()
             for name in union[1:]:
                 np.multiply(cell, dtype.type(self._domain[name]), out=cell)

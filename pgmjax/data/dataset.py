@@ -351,6 +351,7 @@ class Dataset(Named):
         batch = Batch(encoded, len(next(iter(encoded.values())).codes))
         rows = np.arange(batch.rows)
         if rows_outside == "drop":
+            # numbered before rows are dropped: units are told by the places of records as they were given
             rows = rows[kept_rows(batch)]
         batch = without_rows_outside(batch, domain, rows_outside)
         tally.add(batch)
@@ -473,12 +474,14 @@ class Dataset(Named):
         before = self._source.stamp() if self._stamp is None else self._stamp
         tally = ScanTally(self.domain, self.max_weight)
         parts: list[Batch] | None = []
+        # a quarter: the batches, and the columns that are joined from them, are in memory together
         room = available_bytes() // 4
         for batch in self._source.batches(self.domain.attributes, ordered=True):
             if tally.add(batch) and parts is not None:
                 parts.append(batch)
                 room -= batch.bytes
                 parts = parts if room >= 0 else None
+        # first, as faults in files that changed meanwhile may be of neither table
         self._check_unchanged(before)
         tally.check(self.rows_outside, self._may_be_empty)
         source = self._source if parts is None else self._collected(parts, tally.dropped)

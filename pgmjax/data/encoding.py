@@ -339,6 +339,7 @@ class Coder:
             low = int(values.min())
             return self.raw_codes(range(low, int(values.max()) + 1))[values.astype(np.int64) - low]
         values = shortest(values) if values.dtype.kind == "f" else values
+        # beyond 2^53 one float stands for several whole numbers: these are encoded as Python's integers
         exact = not integers or not len(values) or max(-int(values.min()), int(values.max())) <= EXACT
         if self._has_labels or values.dtype.kind == "b" or not exact:
             distinct, places = np.unique(values, return_inverse=True)
@@ -379,6 +380,7 @@ class Coder:
             values = np.where(off, np.nan, steps) if not self._clip else steps
         if self._clip:
             values = np.clip(values, edges[0], edges[-1])
+        # from the right, as a cell holds its lower edge and not its upper one
         raw = np.searchsorted(edges, values, side="right").astype(np.int64) - 1
         if grid is None or self._clip:
             raw[values == edges[-1]] = len(edges) - 2
@@ -483,6 +485,7 @@ def steps_of(values: np.ndarray, grid: float) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(invalid="ignore", over="ignore"):
         scaled = values / grid
         steps = np.rint(scaled)
+        # beyond a million steps the tolerance grows with their number, as the rounding of the division does
         off = np.abs(scaled - steps) > _ON_GRID * np.maximum(1, 1e-6 * np.abs(scaled))
         return steps, off & np.isfinite(values)
 

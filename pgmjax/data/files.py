@@ -215,9 +215,11 @@ class FileSource(StoredSource):
             )
             try:
                 yield from units_of(_stream(query, self.path, True, above))
+            # raised before the first record only, so that no unit comes twice
             except MemoryError:
                 if of == _MOST_PARTS:
                     raise
+                # modulo twice as many, so that these two parts are together the part that was too large
                 parts += [(2 * of, part), (2 * of, part + of)]
 
     @property
@@ -525,7 +527,9 @@ def _connect(ordered: bool = False) -> Any:
             "memory_limit": _MEMORY_LIMIT,
             "temp_directory": "",  # no record is ever written to disk
             "threads": min(_THREADS, os.cpu_count() or 1),
+            # counts need no order, and DuckDB reads faster and in less memory without it
             "preserve_insertion_order": ordered,
+            # no code is fetched to read a private table
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         },
@@ -533,6 +537,7 @@ def _connect(ordered: bool = False) -> Any:
 
 
 def _no_glob(file: pathlib.Path) -> str:
+    # in brackets these characters stand for themselves
     return re.sub(r"([*?\[])", r"[\1]", str(file))
 
 

@@ -106,14 +106,17 @@ def of_columns(columns: Mapping[str, Any], key: bytes) -> str:
     for name in columns:
         checks.kind(name, str, "The name of a column must be a string")
     for name in sorted(columns):
+        # sorted, so that the order in which columns were given does not count
         array = _array(name, columns[name])
         if array.dtype.kind not in "iu":
             raise TypeError(f"Column {name!r} must hold integer codes, got {array.dtype}.")
         if array.ndim != 1:
             raise ValueError(f"Column {name!r} must be one-dimensional, got shape {array.shape}.")
+        # lengths stand before names and columns, so that no two tables give the same bytes
         _text(keyed, name.encode())
         _size(keyed, len(array))
         for start in range(0, len(array), _CHUNK):
+            # one width and byte order, so that a narrower type or another machine gives the same fingerprint
             keyed.update(array[start : start + _CHUNK].astype("<i8").tobytes())
     return keyed.hexdigest()
 
@@ -174,6 +177,7 @@ def _of_files(key: bytes, kind: bytes, parts: Iterable[tuple[bytes, pathlib.Path
             while piece := file.read(_CHUNK):
                 keyed.update(piece)
                 length += len(piece)
+        # behind the bytes, which are counted while they are read
         _size(keyed, length)
     return keyed.hexdigest()
 

@@ -337,6 +337,7 @@ class RecodedSource(DerivedSource):
     def layout(self) -> dict[str, str]:
         """The columns of the source with a digest of each map, so that a ledger can distinguish maps."""
         stored = self._source.layout
+        # one width and byte order, so that the digest does not depend on how a map is stored
         digests = {n: hashlib.sha256(t.astype("<u8").tobytes()).hexdigest() for n, t in self._tables.items()}
         return {**stored, **{n: f"{stored.get(n, n)} recoded {found[:16]}" for n, found in digests.items()}}
 

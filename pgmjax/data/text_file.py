@@ -308,6 +308,7 @@ def _has_one_line_end(path: pathlib.Path, stamp: tuple[Any, ...]) -> bool:
     try:
         with binary(path) as stream:
             while piece := stream.read(1 << 20):
+                # with the last byte of the piece before, as CR and LF may be parted between two pieces
                 data = np.frombuffer(last + piece, np.uint8)
                 cr, lf = data[:-1] == ord("\r"), data[1:] == ord("\n")
                 pairs |= bool((cr & lf).any())
@@ -345,6 +346,7 @@ def with_one_line_end(pieces: Iterable[str], delimiter: str) -> Iterator[str]:
     held, last, quoted, blank = "", "\n", False, "" if delimiter == " " else " "
     for piece in itertools.chain(pieces, [None]):
         text = held + (piece or "")
+        # whether a CR at the end is a line end of its own shows in the next piece only
         held = "" if piece is None else text[len(text.rstrip("\r")) :]
         parts = text[: len(text) - len(held)].split('"')
         for k, part in enumerate(parts):

@@ -212,6 +212,7 @@ def shortest(values: np.ndarray) -> np.ndarray:
     for digits in range(1, 10):
         scale = 10.0 ** (digits - 1 - powers)
         rounded = np.rint(found[left] * scale) / scale
+        # back in the narrow type: the first number of digits that gives the same value there is the shortest
         same = rounded.astype(values.dtype) == distinct[left]
         found[left[same]] = rounded[same]
         left, powers = left[~same], powers[~same]
