@@ -111,6 +111,7 @@ class Rows:
         """The terms by the attributes they name."""
         if not self.num_terms:
             return ()
+        # a bit an attribute, so that rows of few bytes are compared
         packed = np.packbits(self.index != 0, axis=1)
         _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(which.reshape(-1), kind="stable")
@@ -199,6 +200,7 @@ class Rows:
         low, high = self.coefficients.copy(), self.coefficients.copy()
         for place, vectors in enumerate(self.vectors):
             least, most = (f(axis=1)[self.index[:, place]] for f in (vectors.min, vectors.max))
+            # a negative factor turns the ends around
             ends = np.stack([low * least, low * most, high * least, high * most])
             low, high = ends.min(axis=0), ends.max(axis=0)
         lows = np.bincount(self.owner, low, minlength=self.num_rows)
@@ -530,6 +532,7 @@ def _bounds(every: Rows, signed: np.ndarray, added: np.ndarray, bases: list[np.n
         table = _table(every, group, coefficients, bases)
         for varies in itertools.product((False, True), repeat=len(group.attributes)):
             some = tuple(place for place, each in zip(group.attributes, varies, strict=True) if each)
+            # place 0 of an axis is the constant: such parts join those of groups without that attribute
             part = table[(slice(None), *(slice(1, None) if each else 0 for each in varies))]
             parts[some] = parts.get(some, 0.0) + part
     for part in parts.values():

@@ -124,6 +124,7 @@ class Span:
         """Return the span of a history's rows, all weighted equally, however few cells a row covers."""
         products = kernel(rows)
         lengths = np.sqrt(np.diagonal(products))
+        # rows of one length: the rank cut would else drop those that cover few cells
         weights = NoiseCovariance(np.where(lengths > 0, lengths, 1.0))
         return cls(rows, KernelSpectrum.of(products, weights).weights)
 
@@ -152,6 +153,7 @@ class Span:
         if outside[0] == 0:
             return Span(rows, np.pad(self.transform, ((0, 0), (0, 1)))), inside[0]
         length = float(np.sqrt(outside[0]))
+        # a step of Gram and Schmidt: the new direction is what the row has outside the span, at length 1
         transform = np.zeros((height + 1, width + 1))
         transform[:-1, :-1] = self.transform
         transform[-1, :-1] = -(inside[0] @ self.transform) / length
@@ -337,6 +339,7 @@ class BestLinearUnbiased:
         values, distributions = np.append(self.values, float(value)), (*self.distributions, distribution)
         if not np.isfinite(values[-1]):
             raise ValueError("the appended answer must be finite.")
+        # every update adds to the rounding error
         if self.information.updates >= REFACTOR:
             return self._of(coordinates, rows, values, distributions)
         noise = NoiseCovariance.of(np.append(self.noise.stddevs, distribution.stddev))
@@ -420,6 +423,7 @@ class BestLinearUnbiased:
     def _distribution(self, combination: np.ndarray) -> NoiseSum:
         if self.noise.independent:
             return NoiseSum(combination, self.distributions)
+        # all of it is Gaussian, see `_distributions`, and so is any combination, of variance c' S c
         return NoiseSum([1.0], [Gaussian(float(np.sqrt(combination @ self.noise.apply(combination))))])
 
     def _vectors(self, targets: Any, biased: bool) -> np.ndarray:

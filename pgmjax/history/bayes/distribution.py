@@ -106,6 +106,7 @@ class NoiseSum:
         left = np.arange(result.size)
         for size, count, distribution in zip(self.sizes, self.counts, self.distributions, strict=True):
             result[left] *= distribution.characteristic(size * angles[left]) ** count
+            # no further factor is above 1 in size: what is negligible already stays so
             if negligible:
                 large = np.abs(result[left]) > negligible
                 result[left[~large]] = 0.0
@@ -120,6 +121,7 @@ class NoiseSum:
             for size, distribution in zip(self.sizes, self.distributions, strict=True)
         ]
         most = min(limits, default=math.inf)
+        # larger arguments belong to tails below e^-1000; Gaussian noise alone has no limit of its own
         most = min(most, 50 / self.stddev)
         shares = np.concatenate([np.geomspace(1e-3, 0.5, 32), 1 - np.geomspace(0.5, 1e-4, 32)])
         arguments = most * shares
@@ -133,6 +135,7 @@ class NoiseSum:
         if not self.sizes.size:
             return 0.0
         arguments, logs = self._moments
+        # Chernoff: P(abs(X) > r) <= 2 exp(log E exp(s X) - s r), solved for r at every s
         return float(((math.log(2 / outside) + logs) / arguments).min())
 
     def lattice(self) -> float | None:
@@ -166,6 +169,7 @@ def _grouped(
     groups: dict[tuple[float, NoiseDistribution], int] = {}
     for k in np.argsort(-spreads, kind="stable"):
         if spreads[k] > _ROUNDING * total:
+            # by 12 digits, so that coefficients that differ by rounding are one group on one lattice
             key = (float(f"{sizes[k]:.{_DIGITS}g}"), distributions[k])
             groups[key] = groups.get(key, 0) + 1
     return groups
@@ -345,6 +349,7 @@ class LatticeDistribution(SumDistribution):
         inside = last < len(self._sums)
         lengths = np.where(inside, last - first, len(self.masses) + 1)
         best = first[lengths == lengths.min()]
+        # twice the distance of a window's middle from 0, in whole numbers
         low = int(best[np.argmin(np.abs(2 * best + lengths.min() - 1 - 2 * half))])
         high = low + int(lengths.min()) - 1
         shift = self.accuracy.shift
@@ -450,6 +455,7 @@ def invert(distribution: NoiseSum, resolution: float = 1 / 128) -> SumDistributi
         points = 1 << max(2, math.ceil(math.log2(period / step + 2)))
         angles = (2 * math.pi / (points * step)) * np.arange(points // 2 + 1)
         masses = np.fft.irfft(distribution.characteristic(angles, _NEGLIGIBLE), points)
+        # the mass at half the period has no mirror image; rounding leaves others a little below 0
         centred = np.maximum(np.roll(masses, points // 2)[1:], 0.0)
         return LatticeDistribution(step, centred, Accuracy(2 * OUTSIDE))
     for left, most in ((OUTSIDE, _MAX_POINTS // 4), (_LEFT, _MAX_POINTS)):
@@ -493,6 +499,7 @@ def _series(
     angles = (2 * math.pi / period) * orders
     values = distribution.characteristic(angles, _NEGLIGIBLE)
     if smoothing:
+        # the transform of as many uniforms, each of that part of the width
         values = values * np.sinc(angles * smoothing / (2 * math.pi * _POWER)) ** _POWER
     kept = np.abs(values) > _NEGLIGIBLE
     return FourierDistribution(period, orders[kept], values[kept] / (orders[kept] * math.pi), accuracy)

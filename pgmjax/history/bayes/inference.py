@@ -54,6 +54,7 @@ class SimulatedDistribution(SumDistribution):
 
     def _below(self, end: float, included: bool) -> float:
         """Return P(X <= end), or P(X < end), with both signs of every draw counted half."""
+        # so that rounding leaves an atom at the end as a whole inside or outside
         slack = _SLACK * float(self.sizes[-1])
         side = 1.0 if included == (end >= 0) else -1.0
         inside = np.searchsorted(self.sizes, abs(end) + side * slack) / len(self.sizes)
@@ -157,6 +158,7 @@ def _draw(key: Any, arguments: Any, chunk: int) -> Any:
     keys = random.split(key, 3 + len(tables), jax)
     coefficients, scales, discrete = laplace
     sizes = [-scales * jnp.log(random.uniforms(k, (chunk, len(scales)), jax)) for k in keys[:2]]
+    # the floor of an exponential variable is geometric: the difference of two is discrete Laplace
     sizes = [jnp.where(discrete, jnp.floor(each), each) for each in sizes]
     result = (sizes[0] - sizes[1]) @ coefficients
     coefficients, scales, discrete = gaussian
@@ -271,6 +273,7 @@ def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = G
         masses = _masses(noise, size, int(length), plan.step)
         kept *= masses.sum() ** count
         centred = np.zeros(padded)
+        # with 0 at the first place, so that the transform of a symmetric vector is real
         np.add.at(centred, (np.arange(length) - length // 2) % padded, masses)
         product *= np.fft.rfft(centred).real ** count
     circular = np.fft.irfft(product, padded)

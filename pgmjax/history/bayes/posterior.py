@@ -162,6 +162,7 @@ def _chains(key: Any, arguments: Any, chains: int, steps: int) -> Any:
         linear = (precisions * values) @ rows
         mean = jax.scipy.linalg.cho_solve((factor, True), linear[..., None])[..., 0]
         noise = random.normals(third, (chains, directions), jax)
+        # with information L L' this has the covariance of its inverse
         moved = jax.scipy.linalg.solve_triangular(factor, noise[..., None], trans=1, lower=True)[..., 0]
         state = mean + moved
         return state, state @ targets.T
@@ -175,6 +176,7 @@ def _inverse_gaussian(first: Any, second: Any, residuals: Any) -> Any:
     References:
         Michael, Schucany and Haas 1976.
     """
+    # a residual of 0 would have an infinite precision
     mean = 1 / jnp.maximum(residuals, 1e-12)
     square = random.normals(first, residuals.shape, jax) ** 2
     # the smaller root, in a form without cancellation

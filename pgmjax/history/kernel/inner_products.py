@@ -164,6 +164,7 @@ class KernelProduct:
             summed: dict[tuple[int, ...], np.ndarray] = {}
             for place, other in enumerate(right.rows.groups):
                 share = _shared(group, other)
+                # tables of the same attributes are added up first and contracted once, as groups share them
                 summed[share] = summed.get(share, 0) + gathered(place, share)
             for share, table in summed.items():
                 values = left.scale(at, share) * left.terms(at, share).sums(table * left.weights(share))

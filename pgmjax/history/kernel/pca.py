@@ -150,7 +150,9 @@ class System:
     def matrix(self) -> tuple[np.ndarray, np.ndarray]:
         """Return K [rows, rows], and its diagonal before the universal query was taken out of it."""
         result = kernel(self.history.rows, None, self.prior)
+        # kept, as the rounding of what is left is relative to what was there before
         before = np.diag(result).copy()
+        # block by block, without another matrix of this size
         for at in range(0, len(result) if self.total is not None else 0, _BLOCK):
             result[at : at + _BLOCK] -= self.means[at : at + _BLOCK, None] * self.means
         return result, before
@@ -378,6 +380,7 @@ class KernelSpectrum:
                 below their rounding error count as zero too.
         """
         whitened = noise.whiten(noise.whiten(kernel).T) if noise.factor is not None else kernel
+        # in place, as the kernel may fill the memory
         if noise.factor is None:
             whitened /= noise.stddevs[:, None]
             whitened /= noise.stddevs[None, :]
@@ -385,6 +388,7 @@ class KernelSpectrum:
         scale = max(scale, float(np.max(np.diag(whitened), initial=0.0)))
         eigenvalues, directions = symmetric_eigen(whitened)
         eigenvalues, directions = eigenvalues[::-1], directions[:, ::-1]
+        # below the rounding of the entries nothing can be told from zero
         floor = max(rank_cut * float(eigenvalues.max(initial=0.0)), 8 * rows * np.finfo(float).eps * scale)
         rank = int((eigenvalues > floor).sum())
         return cls(noise, np.ascontiguousarray(eigenvalues[:rank]), directions)

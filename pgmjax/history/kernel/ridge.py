@@ -153,6 +153,7 @@ def _factorised(system: System, alpha: float) -> Map:
     else:
         matrix += covariance / alpha**2
     try:
+        # the transpose is the same matrix in Fortran's order, and is overwritten without a copy
         factor = scipy.linalg.cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         raise ValueError(
@@ -240,6 +241,7 @@ def solve(apply: Map, right: np.ndarray, precondition: Map, *, tolerance: float,
     while steps < max_steps and float(np.max(np.linalg.norm(rest, axis=0) / size)) > tolerance:
         image = apply(direction)
         curved = np.einsum("ij,ij->j", direction, image)
+        # a column that is solved already has no curvature, and stays as it is
         length = np.divide(product, curved, out=np.zeros_like(product), where=curved > 0)
         solution += length * direction
         rest -= length * image
@@ -269,6 +271,7 @@ def low_rank_inverse(columns: np.ndarray, corner: np.ndarray, shift: float) -> M
     inner = scipy.linalg.cho_factor(shift * np.eye(factor.shape[1]) + factor.T @ factor, check_finite=False)
 
     def inverse(array: np.ndarray) -> np.ndarray:
+        # Woodbury's identity: (s I + F F')^-1 = (I - F (s I + F' F)^-1 F') / s
         solved = scipy.linalg.cho_solve(inner, factor.T @ array, check_finite=False)
         return (array - factor @ solved) / shift
 
@@ -420,6 +423,7 @@ class CrossValidation:
             root = np.sqrt(left)
             for fold in self.folds:
                 half = spectrum.directions[fold] * root
+                # (I - H)_FF as a product with its own transpose, and so positive definite in floats too
                 rest[fold] = scipy.linalg.solve(half @ half.T, rest[fold], assume_a="pos", check_finite=False)
         return spectrum.noise.stddevs * rest, np.zeros(len(rest))
 

@@ -384,6 +384,7 @@ class Newton:
                 log_partition += float(0.5 * (before.means + sample.means) @ (weights - last))
             before, last = sample, weights
             step, far = self.direction(sample, weights, sample.means)
+            # steps shrink in the later half, whose points are averaged
             share = min(1.0, REACH / far if far else 1.0) / max(1, number + 2 - steps // 2)
             weights = self._clipped(weights + share * step)
             if number >= steps // 2:
@@ -398,6 +399,7 @@ class Newton:
         for number in range(PATH_SAMPLES + 1):
             chains, sample = self.sample(chains, weights * number / PATH_SAMPLES)
             means.append(float(sample.means @ weights))
+        # d log Z / ds is the mean feature on the path: the trapezoidal rule
         return chains, (sum(means) - 0.5 * (means[0] + means[-1])) / PATH_SAMPLES
 
     def exactly(self, chains: Chains, start: np.ndarray, search: AscentSearch, max_steps: int) -> Status:
@@ -420,6 +422,7 @@ class Newton:
                 if new.value > point.value:
                     point, reach = new, min(2 * reach, REACH)
                 else:
+                    # the sampled curvature does not hold that far: a shorter step from the same point
                     reach = 0.25 * min(reach, far)
         except Converged:
             return Status.CONVERGED

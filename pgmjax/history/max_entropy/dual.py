@@ -77,6 +77,7 @@ class Dual:
         answers: np.ndarray,
     ) -> DualPoint:
         """Assemble the point from the results of inference."""
+        # terms without attributes have no table: they move log Z by themselves
         log_partition += float(weights @ self.features.constants)
         conjugate, slope = self.penalty.conjugate(weights)
         residuals = self.targets - answers
@@ -97,6 +98,7 @@ class Dual:
         spreads = np.maximum(squared_norms(rows, prior) - rows.mean(prior) ** 2, 0.0)
         variances = spreads + self.penalty.curvature
         largest = float(variances.max(initial=0.0))
+        # a row that is constant under the prior has no curvature to divide by
         return np.asarray(1.0 / np.sqrt(np.maximum(variances, 1e-12 * largest if largest else 1.0)))
 
 
@@ -172,6 +174,7 @@ class Features:
         base: list[np.ndarray] = []
         left = dict(zip(rows.domain, prior.probabilities, strict=True))
         for clique in cliques:
+            # a probability of 0 is to become -inf, so that its cells stay impossible
             with np.errstate(divide="ignore"):
                 logs = [np.log(left.pop(name, np.ones(rows.domain[name]))) for name in clique]
             base.append(functools.reduce(np.add.outer, logs))

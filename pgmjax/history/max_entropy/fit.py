@@ -301,6 +301,7 @@ class MaxEntropy(Named):
         return MaxEntropyFit(
             found.model,
             alpha,
+            # at the optimum the dual weights are the slope of the squared penalty
             alpha * total * (history.values - answers) / variances,
             alpha * found.loss + distance,
             alpha * found.gap,

@@ -131,6 +131,7 @@ def least_epsilon(sensitivity: float, half_width: float, delta: float, *, contin
         return math.log(2 / delta) - (whole + 1) * rate - math.log1p(math.exp(-rate))
 
     # P(abs(N) > whole) falls from 1 at rate 0, and is at most 2 exp(-rate), which is below delta at the end
+    # precise relative to the root alone, as a rate may be tiny
     rate = scipy.optimize.brentq(excess, 0.0, math.log(2 / delta), xtol=1e-300, rtol=1e-15)
     result = sensitivity * rate
     step = math.ulp(result)
@@ -248,6 +249,7 @@ class CellAccount:
         rows = np.transpose(matrix.reshape(-1, *shape), [0, *(1 + place for place in order)])
         flat = rows.reshape(len(rows), -1)
         result = np.zeros(flat.shape[1:] * self._sides, np.int64)
+        # row by row: the differences of all pairs of cells at once would not fit in memory
         for row in flat:
             result += np.abs(row if self._sides == 1 else row[:, None] - row[None])
         return result.reshape(rows.shape[1:] * self._sides)

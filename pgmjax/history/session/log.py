@@ -161,6 +161,7 @@ def opened(
         "given": _given(given, data, relation, secure),
     }
     held.admit(ledger, _key(name))
+    # before the charge: a table with an invalid record costs nothing
     held.data.validate()
     account = held.account
     request = {"session": digest_of("session", header), **held.version}
@@ -179,6 +180,7 @@ def opened(
             ) from None
         log = SessionLog(charge)
         log.refresh()
+        # another process may have written the first step meanwhile
         if not log.records and not log.append(header):
             log.refresh()
     return log, held.data, held.choice_key(ledger)

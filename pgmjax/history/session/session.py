@@ -247,6 +247,7 @@ class Session(Named):
                 if self._log.is_open:
                     raise ValueError(_OPEN)
                 step = len(self._log.records)
+                # false if another process went on meanwhile: this was decided for a state of the past
                 if self._log.append(self._decided(requirement)):
                     return self._answer(step)
 
@@ -273,6 +274,7 @@ class Session(Named):
         if not rate or not sensitivity:
             raise ValueError("the query has a sensitivity of 0, or epsilon is below a unit of 10^-12.")
         spent = Fraction(rate * sensitivity, 10**PLACES)
+        # for its refusal of a scale out of range, before anything is recorded
         self._backend.laplace(sensitivity, spent)
         with turn(self._ledger.path):
             while True:
