@@ -229,6 +229,7 @@ class FrozenArray:
         if dimensions is not None and array.ndim != dimensions:
             raise ValueError(f"{name} must have {dimensions} dimensions, got shape {array.shape}.")
         object.__setattr__(self, "array", array)
+        # with shape and type, as the same bytes may be other numbers
         content = repr((array.shape, array.dtype.str)).encode() + array.tobytes()
         object.__setattr__(self, "_digest", hashlib.sha256(content).hexdigest())
 
@@ -376,6 +377,7 @@ class Subset(Indicators):
     def __init__(self, codes: Iterable[Value]) -> None:
         listed = checks.several("the values of a subset", codes, "values")
         given = [code_or_value(f"a value of a {self.kind}", code) for code in listed]
+        # numbers before texts, as the two do not compare
         kept = tuple(sorted(given, key=lambda code: (isinstance(code, str), code)))
         if not kept or len(set(kept)) != len(kept):
             raise ValueError(
@@ -462,6 +464,7 @@ class Ranges(Indicators):
         """Same as `AttributeQuery.max_column`: the largest number of ranges that cover one code."""
         bounds: np.ndarray = np.array(self.bounds)
         change = np.zeros(size + 1, np.int64)
+        # a range adds 1 at its low end and takes it away behind its high end: running sums count the cover
         np.add.at(change, bounds[:, 0], 1)
         np.add.at(change, bounds[:, 1] + 1, -1)
         return int(np.cumsum(change).max())
@@ -593,6 +596,7 @@ class Merge(Grouping):
         first = xp.moveaxis(table, axis, 0)
         result = xp.zeros((self.rows(size), *first.shape[1:]), table.dtype)
         if xp is np:
+            # codes of one group add to one row, of which plain indexing would keep the last code only
             np.add.at(result, self.groups.array, first)
         else:
             result = result.at[xp.asarray(self.groups.array)].add(first)
@@ -640,6 +644,7 @@ class Moments(AttributeQuery):
     def is_integral(self, size: int) -> bool:
         """Same as `AttributeQuery.is_integral`."""
         values = self._values(size)
+        # in Python's integers, as the power may exceed 64 bits
         return values.dtype == np.int64 and int(np.abs(values).max()) ** self.order < _LARGEST_EXACT
 
     def is_nonnegative(self, size: int) -> bool:
@@ -778,6 +783,7 @@ def _apply_ranges(bounds: np.ndarray, table: Any, axis: int, xp: Any) -> Any:
     if xp is not np and len(bounds) * size <= SMALL_MATRIX:
         return contract(_range_matrix(bounds, size), table, axis, xp)
     sums = xp.cumsum(table, axis=axis)
+    # from 0 on, so that every range is the difference at its two ends
     sums = xp.concatenate([xp.zeros_like(_cut(sums, axis, 0, 1)), sums], axis=axis)
     return xp.take(sums, bounds[:, 1] + 1, axis=axis) - xp.take(sums, bounds[:, 0], axis=axis)
 

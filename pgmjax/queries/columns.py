@@ -104,6 +104,7 @@ def _decomposed(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """Return odd digits, shifts >= 0 and an exponent: ``matrix == digits * 2**shifts / 2**exponent``."""
     mantissas, exponents = np.frexp(matrix)
     digits = (mantissas * float(_DOUBLE)).astype(np.int64)
+    # the lowest bit that is set, by which the digits are divided exactly
     lowest = digits & -digits
     zeros = np.where(digits == 0, 0, np.round(np.log2(np.maximum(lowest, 1)))).astype(np.int64)
     powers = np.where(digits == 0, 0, exponents.astype(np.int64) - 53 + zeros)
@@ -154,6 +155,7 @@ def _float_needed(matrix: np.ndarray, power: int, work: int) -> bool:
     if matrix.dtype.kind in "iub":
         return (2 * largest_of(matrix)) ** power * len(matrix) >= _INT64
     digits, shifts, _ = _decomposed(matrix)
+    # a bit for the difference of two columns, and a thousandth for rounding in the logarithms
     return power * (_bits(digits, shifts) + 1.001) + math.log2(len(matrix)) >= 61
 
 
@@ -188,6 +190,7 @@ def _through_products(integers: np.ndarray, power: int) -> int | None:
             return 0
         integers = np.concatenate([rows for rows, _ in expanded])
     largest = largest_of(integers)
+    # a bound on |x - y|^2 with all its terms, which are to be exact in float64
     if 4 * largest**2 * int(weights.max()) * len(integers) >= _DOUBLE:
         return None
     floats = integers.astype(np.float64)

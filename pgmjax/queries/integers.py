@@ -69,6 +69,7 @@ def answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray:
     wrapped = np.asarray(query.apply(table)).reshape(-1)
     if wrapped.dtype != np.int64:
         raise TypeError(f"The query on {query.clique} must answer with integers, got {wrapped.dtype}.")
+    # sizes are added up in floats, as their sum in integers may overflow itself
     if float(np.abs(table).sum(dtype=np.float64)) * largest_entry(query, domain) < _SAFE:
         return wrapped
     near = np.asarray(query.apply(table.astype(np.float64)), dtype=np.float64).reshape(-1)

@@ -206,6 +206,7 @@ def round_to(name: str, matrix: np.ndarray, bits: int) -> RoundedMatrix:
     """
     with np.errstate(over="ignore"):
         scaled = np.ldexp(matrix, bits)
+    # in this form an overflow to infinity is refused too
     if not np.abs(scaled).max() < _LARGEST:
         raise OverflowError
     whole = np.rint(scaled)

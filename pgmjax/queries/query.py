@@ -124,6 +124,7 @@ class Query(Named):
         """
         known: dict[Any, tuple[Domain, Any]] = self.__dict__.setdefault("_remembered", {})
         found = known.get(key)
+        # by identity: to compare two domains would take longer than most of what is remembered
         if found is None or found[0] is not domain:
             found = known[key] = (domain, compute())
         return found[1]
@@ -228,6 +229,7 @@ class Query(Named):
         entry, spread = self._row_extremes(domain)
         if relation is Relation.ADD_REMOVE:
             return entry * weight
+        # a record may also become one of weight 0, which moves an answer by its whole entry
         return (spread if max_weight is None else max(spread, entry)) * weight
 
     def _neighbours(self, relation: Any, domain: Domain, max_weight: int | None) -> tuple[Relation, int]:
@@ -310,6 +312,7 @@ class Product(Query):
             raise ValueError(
                 f"expected a table with an axis for each of {self.clique}, got shape {table.shape}."
             )
+        # axes that shrink come first, so that the others work on smaller tables
         growth = [block.rows(size) / size for block, size in zip(self.blocks, table.shape, strict=True)]
         for axis in sorted(range(table.ndim), key=growth.__getitem__):
             table = self.blocks[axis].apply(table, axis, xp)

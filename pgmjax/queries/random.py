@@ -108,6 +108,7 @@ def _boxes(shape: tuple[int, ...], number: int, existing: int, seed: int) -> np.
 def _borders(generator: np.random.Generator, size: int) -> np.ndarray:
     """Return ranges between two distinct borders out of size + 1, each range equally likely."""
     first = generator.integers(0, size + 1, _BATCH)
+    # the second border is one of the others, each equally likely
     second = (first + generator.integers(1, size + 1, _BATCH)) % (size + 1)
     return np.stack([np.minimum(first, second), np.maximum(first, second) - 1], axis=1)
 

@@ -115,9 +115,11 @@ def _by_factors(factors: list[Bound], power: int) -> Exact | None:
     matrices = [integers for integers, _ in scaled]
     if power == 1 and any(shift or np.abs(integers).max() > 1 for integers, shift in scaled):
         return None
+    # inner products are summed in float64, which is exact below 2^53
     if any(int(np.abs(each).max()) ** 2 * len(each) >= _EXACT_DOUBLE for each in matrices):
         return None
     pairs = [_pairs(each.astype(np.float64), power) for each in matrices]
+    # a sum of three or four such products must fit 64 bits
     if 4 * math.prod(int(each[0].max()) for each in pairs) >= _INT64:
         return None
     # the last factor is not multiplied out: its pairs are compared with all the others one by one

@@ -126,6 +126,7 @@ class WeightedSum(Query):
         entries = self.num_rows(domain) * domain.size(self.clique)
         if entries > _MAX_EXPLICIT or not all(product.is_integral(domain) for product in self.products):
             return None
+        # integers over a common divisor, as floats of the terms would not cancel exactly
         divisor = math.lcm(*(Fraction(c).denominator for c in self.coefficients))
         whole = [int(Fraction(c) * divisor) for c in self.coefficients]
         norms = [product._max_column(domain, 1) for product in self.products]
