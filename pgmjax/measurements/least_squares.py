@@ -137,6 +137,7 @@ class Information:
     def of(cls, rows: np.ndarray) -> Information:
         """Factor weighted rows [rows, coordinates], by Cholesky if well conditioned, otherwise by SVD."""
         number = rows.shape[1]
+        # fewer rows than coordinates leave a null space, and Cholesky fails
         inverse = _by_cholesky(rows) if len(rows) >= number else None
         if inverse is not None:
             return cls(inverse, None)
@@ -198,6 +199,7 @@ class Information:
         inner = (1 + row @ seen) / square**2
         inverse = self.inverse - across - across.T + inner * np.multiply.outer(unseen, unseen)
         null = self.null - np.multiply.outer(unseen, unseen / square)
+        # the trace is the dimension of the null space, a whole number but for rounding
         return Information(inverse, None if np.trace(null) < 0.5 else null, self.updates + 1)
 
 
@@ -209,6 +211,7 @@ def _by_cholesky(rows: np.ndarray) -> np.ndarray | None:
     scale = np.sqrt(np.diagonal(gram))
     if not gram.size or scale.min() <= 0:
         return None
+    # to a unit diagonal, so that different scales of the coordinates do not count as a bad condition
     gram /= np.multiply.outer(scale, scale)
     norm = float(np.abs(gram).sum(axis=0).max())
     factor, failed = dpotrf(gram, lower=1)

@@ -256,6 +256,7 @@ class DiscreteLaplace(_LaplaceFamily, DiscreteNoise):
     def probabilities(self, values: np.ndarray) -> np.ndarray:
         """Return the probability of each integer in `values` [n]."""
         with np.errstate(over="ignore"):
+            # (1 - q) / (1 + q), in a form that keeps its digits at large scales
             return math.tanh(0.5 / self.scale) * np.exp(-np.abs(np.asarray(values, float)) / self.scale)
 
     @property
@@ -309,6 +310,7 @@ class DiscreteGaussian(_GaussianFamily, DiscreteNoise):
             return np.exp(-0.5 * (values / self.scale) ** 2)
 
     def _support(self) -> tuple[np.ndarray, np.ndarray]:
+        # further out exp(-800) is 0 in float64
         ends = np.arange(-math.ceil(40 * self.scale) - 1, math.ceil(40 * self.scale) + 2, dtype=np.float64)
         return ends, self._masses(ends)
 
@@ -358,6 +360,7 @@ class DiscreteGaussian(_GaussianFamily, DiscreteNoise):
         if self.scale > 2000:
             return Gaussian(self.scale).above(np.floor(values) + 0.5)
         ends = np.arange(0, math.ceil(40 * self.scale) + 2)
+        # from the tail inwards, so that small probabilities keep their digits
         tails = np.append(np.cumsum(self.probabilities(ends)[::-1])[::-1], 0.0)
         return np.asarray(tails[np.minimum(np.floor(values) + 1, len(ends)).astype(np.int64)])
 
@@ -366,6 +369,7 @@ class DiscreteGaussian(_GaussianFamily, DiscreteNoise):
         if self.scale < 1:
             ends, masses = self._support()
             return np.asarray(np.cos(np.multiply.outer(angles, ends)) @ masses / masses.sum())
+        # the function has the period 2 pi, as the noise is whole
         turned = np.remainder(angles + math.pi, 2 * math.pi) - math.pi
         shifts = 2 * math.pi * np.arange(-2, 3)  # Poisson summation; the next terms are below 1e-50
         peaks = np.exp(-0.5 * (self.scale * (turned[..., None] + shifts)) ** 2).sum(axis=-1)

@@ -152,7 +152,9 @@ class ResidualAnswers:
         exact = [table for table in held if table.variance == 0]
         total, weight = np.zeros(self.domain.shape_of(subset)), 0.0
         for table in exact or held:
+            # cells that are summed into one of the residual, whose variances add up
             spread = table.values.size / total.size
+            # exact tables all say the same, so that any weights would do
             own = 1.0 if exact else 1.0 / (table.variance * spread)
             total += own * marginal_of(table.clique, table.values, subset)
             weight += own
