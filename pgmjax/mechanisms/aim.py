@@ -135,6 +135,7 @@ class AIM(Mechanism):
         """Select the round's clique, given the model's marginals on all current candidates."""
         request, weights = run.request, run.plan
         largest = request.noise([queries[clique] for clique in estimates], now.measure)
+        # for Gaussian noise the sqrt(2 / pi) sigma a cell of the paper's score
         noise = kept_noise(request, self.kept_noise) * largest.mean_absolute
         bits = self._grid(request, weights, now.choose, queries)
         score = distances(estimates, bits, weights, noise, queries)
@@ -215,8 +216,10 @@ class Round:
             The next round; the last one, with all of the remaining budget, if that is at most the cost of
             two more rounds.
         """
+        # for half the noise an epsilon doubles, and a rho grows fourfold
         factor = (2 if self.unit == "epsilon" else 4) if anneal else 1
         share = self.measure / self.cost
+        # less than two such rounds are left: the last one takes all of it, so that nothing is wasted
         if remaining <= 2 * factor * self.cost:
             return Round.of(remaining, share, self.unit, last=True)
         return Round.of(factor * self.cost, share, self.unit)

@@ -146,6 +146,7 @@ class BatchAIM(Mechanism):
             published.append((model, [dataclasses.replace(each, round=number) for each in scores]))
 
             # Measure them together, and estimate from all measurements.
+            # what the scores left of the round's cost, so that the parts sum to it exactly
             costs = split(cost - (budget.spent - before), list(shares.values()))
             yield list(map(marginal, shares)), costs, number == self.rounds
 

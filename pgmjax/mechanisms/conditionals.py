@@ -80,6 +80,7 @@ def network_model(domain: Domain, measurements: Sequence[LinearMeasurement], tot
         known |= set(measured.clique)
         counts = np.maximum(measured.flat_values(), 0).reshape(measured.query.shape(domain))
         table = _normalised(counts, tuple(range(counts.ndim)) if place == 0 else (counts.ndim - 1,))
+        # a cell without a positive count is impossible, as in the paper
         with np.errstate(divide="ignore"):
             potentials[measured.clique] = _as_fine(np.log(table), measured.query)
     if known != set(domain):

@@ -63,6 +63,7 @@ class Vector:
     def probabilities(self) -> np.ndarray:
         """Return the probability of every cell [size of each attribute]."""
         if self._probabilities is None:
+            # from the largest downwards, so that exp cannot overflow
             weights = np.exp(self.log_weights - self.log_weights.max())
             self._probabilities = weights / weights.sum()
         return self._probabilities

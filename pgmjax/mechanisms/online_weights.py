@@ -80,6 +80,7 @@ class OnlineWeights(PrivacyParameters):
         if self.threshold is not None:
             return self.threshold
         scale = 4 / float(self.parts[0])
+        # 8 (log k + log(2 / beta)) / epsilon: Dwork and Roth 2014, Theorem 3.24, with beta = 0.05
         return math.ceil(2 * scale * math.log(2 * self.expected_queries / 0.05))
 
     @property
@@ -199,6 +200,7 @@ class OnlineAnswers:
             self.late += 1
         if not far:
             return guess
+        # a test ends with its first "far": the next query opens another
         self._test = None
         (measured,) = self._table.measure([query], epsilons=[self.settings.parts[1]], show_progress=False)
         self.measurements.append(measured)

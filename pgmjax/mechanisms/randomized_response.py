@@ -368,6 +368,7 @@ def least_variance(size: int, epsilon: Fraction) -> str:
         >>> [least_variance(size, Fraction(1)) for size in (10, 11)]
         ['direct', 'optimal-unary']
     """
+    # exp of more overflows, and no attribute has that many categories
     few = size - 2 < 3 * math.exp(min(epsilon, Fraction(700)))
     return "direct" if few or size > LARGEST_UNARY_SIZE else "optimal-unary"
 

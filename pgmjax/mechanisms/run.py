@@ -217,6 +217,7 @@ class Request:
         return list(queries)
 
     def _tells_total(self, query: Query) -> bool:
+        # any answers do, as it follows from the query whether its rows add up to the total
         table = np.ones(self.domain.shape_of(query.clique), dtype=np.int64)
         try:
             estimate_total(self.domain, [LinearMeasurement(query.clique, query.apply(table), 1.0, query)])
