@@ -210,6 +210,7 @@ def posterior_mean(values: np.ndarray, stddevs: np.ndarray, noise: str) -> np.nd
     """
     if noise == "laplace":
         scale = stddevs / math.sqrt(2)
+        # a count below 0 is as one of 0: the tail of a Laplace distribution has one shape from there on
         fall = np.exp(-np.maximum(values, 0) / scale)
         return np.where(values > 0, (2 * values + scale * fall) / (2 - fall), scale)
     ratio = values / stddevs
