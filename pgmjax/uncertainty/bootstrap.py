@@ -179,10 +179,12 @@ def pooled_errors(
     variances = errors.var(axis=0, ddof=1)
     shared = ((errors - centre) * (noise - noise.mean(axis=0))).sum(axis=0) / (draws - 1)
     excess = ((linear.values[known] - values[known]) / unit) ** 2 - 1 + 2 * shared - variances
+    # the squared mean of few draws holds their variance over their number, which is no bias
     shift = centre**2 - variances / draws
     order = np.argsort(values[known] / unit, kind="stable")
     for group in np.array_split(order, min(MOST_GROUPS, len(known) // GROUP)):
         bias = max(float(np.mean(excess[group])), 0.0)
+        # a group without any error is not divided by 0
         own = np.sqrt(variances[group] + max(float(np.mean(shift[group])), 0.0) + _TINY)
         reach = np.quantile(np.abs(errors[:, group]) / own, level)
         place, error = known[group], unit[group] * np.sqrt(variances[group] + bias)
@@ -194,6 +196,7 @@ def _answers_of_people(
     model: GraphicalModel, measurements: Sequence[LinearMeasurement], generator: np.random.Generator
 ) -> list[np.ndarray]:
     """Return the answers of as many people as the model has, drawn independently of one another."""
+    # independent of one another, as rows that are dealt evenly lack the sampling variance
     codes = model.sample(round(model.total), int(generator.integers(2**31)), method=INDEPENDENT)
     found = []
     for m in measurements:

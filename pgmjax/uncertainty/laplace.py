@@ -111,6 +111,7 @@ def curvature(
     strength = np.zeros(len(cliques))
     for place, w in zip(measured, weights, strict=True):
         strength[place.at] += float(jnp.mean(w**2))
+    # what nothing measures is scaled as the average of the others: any positive number would do
     strength = np.where(strength > 0, strength, strength[strength > 0].mean())
     least = _NOTHING * min(float(m.row_stddevs().min()) for m in measurements) / model.total
     spread = [np.full(shape, model.total * np.sqrt(s)) for shape, s in zip(shapes, strength, strict=True)]
@@ -170,6 +171,7 @@ class Curvature:
 
     def fisher(self, vector: jax.Array) -> jax.Array:
         """Multiply the Fisher information, which is symmetric, with a vector [length]."""
+        # in reverse mode, which is all that oracles have; the matrix is symmetric
         pull = jax.vjp(lambda point: self.oracle.infer_flat(point)[1], self.point)[1]
         return pull(vector)[0]
 

@@ -272,6 +272,7 @@ class _System:
             found = (scaled @ first) @ second
         else:
             found = self._iterated(scaled)
+        # by a product, as neither solver tells which functions it could reach
         rest = np.array([np.linalg.norm(self.combine(a) - t) for a, t in zip(found, scaled, strict=True)])
         combinations = np.full((len(targets), self.operator.shape[1]), np.nan)
         found[rest > LEFT_OVER * np.linalg.norm(scaled, axis=1)] = np.nan
