@@ -124,6 +124,7 @@ class DifferentiableProblem:
         """Return the diagnostics of the model at k [rows]."""
         numbers, point = jax.lax.stop_gradient((numbers, point))
         slope = self.cells(self.slopes(numbers, point))
+        # the range of the derivative over all joint states: its largest value, and that of its negative
         span = self.oracle.maximum_flat(slope) + self.oracle.maximum_flat(-slope)
         slope = span / (numbers.total * jnp.max(self.roots(numbers)))
         cells = sum(map(math.prod, self.shapes))

@@ -254,6 +254,7 @@ def _form(parameters: FitParameters) -> tuple[list[tuple[int, ...]], Any]:
     return [np.shape(leaf) for leaf in leaves], structure
 
 
+# by the objective itself: a lambda that is made anew is compiled anew, and the oldest is let go
 @functools.lru_cache(maxsize=8)
 def _differentiated(fit: DifferentiableFit, objective: Callable[..., Any]) -> Callable[..., Any]:
     return jit(jax.value_and_grad(lambda numbers: objective(fit(numbers))))

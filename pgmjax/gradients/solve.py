@@ -118,6 +118,7 @@ def _step(problem: DifferentiableProblem, numbers: FitParameters, state: _State)
     damping = state.damping * jnp.where(first, 1, jnp.where(taken, 0.1, 10))
     change = here.solve(-here.slope, damping, tolerance=_LOOSE, max_steps=_INNER)[0]
     moved = jnp.max(jnp.abs(problem.cells(here.root * change)))
+    # the model of a step is linear in the marginals, and does not hold for larger changes
     share = _FARTHEST / jnp.maximum(moved, _FARTHEST)
     change = share * change
     promise = -jnp.vdot(here.slope, change)
