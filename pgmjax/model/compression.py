@@ -238,6 +238,7 @@ class Compression:
         if spread == "counts" and name in self.counts:
             weights = np.maximum(self.counts[name], 0.0)
         sums = np.bincount(groups, weights, size)
+        # where no member has a positive count they share evenly
         weights = np.where(sums[groups] > 0, weights, 1.0)
         return weights / np.bincount(groups, weights, size)[groups]
 

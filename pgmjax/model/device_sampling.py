@@ -142,6 +142,7 @@ def _block(tables: Tables, key: Any, rows: int, mesh: Mesh | None) -> Any:
 
 def _inverse(cumulated: Any, base: Any, size: Any, position: Any) -> Any:
     """Same as `model.sampling.inverse`, by one binary search over all rows at once."""
+    # as many halvings as size - 1 has bits
     steps = 32 - jax.lax.clz(size - 1)
 
     def halve(n: Any, found: Any) -> Any:

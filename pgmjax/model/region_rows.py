@@ -68,6 +68,7 @@ def steered(
     batch = -(-rows // max(LEAST_BATCHES, min(BATCHES, rows // BATCH, int(WORK / cells))))
     potentials = jnp.where(wanted > 0, 0.0, IMPOSSIBLE).at[-1].set(0.0)
     key = random.key(seed, jax)
+    # less a little, so that rounding of the shares adds no sweep
     ends = [math.ceil(share * sweeps) for share in np.cumsum([part[0] for part in LEARNING]) - 1e-9]
     for sweep in range(sweeps):
         _, rate, pull = next(part for part, end in zip(LEARNING, ends, strict=True) if sweep < end)
@@ -261,6 +262,7 @@ def _learn(
     def one(turn: Any, state: Any) -> Any:
         codes, potentials, counts, key = state
         lack = jnp.log((wanted + PSEUDO_COUNT) / (counts + PSEUDO_COUNT)).at[-1].set(0.0)
+        # a batch moves them by its part of the rate, and a sweep by all of it
         potentials = potentials + rate / number * lack
         steered = potentials + pull * lack
         key, mine = random.split(key, 2, jax)
@@ -296,6 +298,7 @@ def _settle(
                 proposed = _proposed(bucket, tables, block, n, draws)
                 old = _cells(layout, bucket.table[n], block)
                 new = old + bucket.stride[n][:, None] * (proposed - block[place])
+                # half the change of the squared misses if one row moves from its old cell to the new one
                 change = jnp.sum(jnp.where(new == old, 0.0, misses[new] - misses[old] + 1), axis=0)
                 may = random.uniforms(mays, proposed.shape, jax) <= share
                 taken = jnp.where((change < 0) & may, 1.0, 0.0)

@@ -131,8 +131,10 @@ def _partial(target: pathlib.Path, overwrite: bool) -> Iterator[pathlib.Path]:
     partial = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
     try:
         yield partial
+        # again, as a file may have come there while the rows were drawn
         check_target(target, overwrite=overwrite)
         partial.replace(target)
+    # Ctrl-C too: no part of a file stays behind
     except BaseException:
         partial.unlink(missing_ok=True)
         raise

@@ -256,6 +256,7 @@ def cumulate(log_weights: np.ndarray) -> np.ndarray:
     weights = np.exp(log_weights - np.where(np.isfinite(top), top, 0.0))
     weights[~np.isfinite(top[:, 0])] = 1.0
     cumulated = np.cumsum(weights, axis=1)
+    # copied, as the division in place would read what it has overwritten
     cumulated /= cumulated[:, -1:].copy()
     return cumulated
 
@@ -277,6 +278,7 @@ def inverse(cumulated: np.ndarray, group: np.ndarray, position: np.ndarray) -> n
     flat = cumulated.reshape(-1)
     base = group * size
     found = np.zeros(len(group), np.int64)
+    # the largest power of 2 below the size; 0 where there is one cell and nothing to search
     step = 1 << max(size - 1, 0).bit_length() >> 1
     # binary search over all rows at once; probes past the last cell are clipped to it (its value is 1)
     while step:
@@ -333,6 +335,7 @@ def allocate(
         if parent is not None and last.get(parent) == i:
             del edges[parent]  # its memory is free
         dtype = np.int32 if rows <= np.iinfo(np.int32).max else np.int64
+        # a cell gets as many rows as there are whole numbers on its part of the walk
         counts.append((np.floor(upper) - np.floor(lower)).astype(dtype))
     return counts
 
