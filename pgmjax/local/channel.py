@@ -76,6 +76,7 @@ class Channel:
             distribution, KaryResponse | UnaryResponse, "distribution must be a KaryResponse or UnaryResponse"
         )
         unary = isinstance(distribution, UnaryResponse)
+        # exact, as the gap between two near probabilities loses its digits in floats
         lie = Fraction(distribution.lie) / (1 if unary else distribution.size - 1)
         size = distribution.size if domain is None else domain.size(attributes)
         merged = distribution.size // size  # categories in each cell
@@ -95,6 +96,7 @@ class Channel:
         epsilon = checks.number("epsilon", epsilon, above=0, below=700)
         less = math.exp(-epsilon)
         whole = 1 + (size - 1) * less
+        # by expm1, as truth less lie would cancel where epsilon is small
         return cls(size, 1 / whole, less / whole, -math.expm1(-epsilon) / whole)
 
     @property
@@ -235,6 +237,7 @@ def predicted_error(factors: Sequence[Channel], rows: int) -> float:
         >>> round(predicted_error([Channel.of(distribution, Domain({"a": 1024}), ("a",))], 48842), 2)
         1.35
     """
+    # the product of 1 + bound over the factors, less 1, in a form that keeps small bounds
     worst = math.expm1(sum(math.log1p(float(factor.bound(1.0))) for factor in factors))
     return math.sqrt(worst / rows)
 

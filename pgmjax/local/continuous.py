@@ -76,6 +76,7 @@ class Grid:
                 f"{np.count_nonzero(outside.any(axis=1)):,} of {len(array):,} points lie outside the unit "
                 "cube: scale attributes by public bounds first. Nothing was encoded."
             )
+        # 1 itself belongs to the last cell
         cells = np.minimum((array * (1 << self.bits)).astype(np.int64), (1 << self.bits) - 1)
         return np.ravel_multi_index(tuple(cells.T), (1 << self.bits,) * self.dimension)
 

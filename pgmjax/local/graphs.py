@@ -120,6 +120,7 @@ class PerturbedGraph:
     def _rows(self, low: int, high: int, begin: int, end: int) -> np.ndarray:
         """Return rows begin..end of the upper triangle, float32 [rows, vertices]."""
         first = low // 8
+        # the bytes from that of the first bit to that of the last, whose ends are cut off
         bits = np.unpackbits(self.bits[first : -(-high // 8)])[low - 8 * first : high - 8 * first]
         vertices = self.pairs.vertices
         above = np.arange(vertices) > np.arange(begin, end)[:, None]

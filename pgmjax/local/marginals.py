@@ -208,6 +208,7 @@ def _pairs(full: np.ndarray, axis: int, factor: Channel) -> np.ndarray:
     own, other = factor.unbiased_squares
     products = np.zeros((factor.size, *cells.shape))
     if factor.exclusive:
+        # (0 - other) / gap, the unbiased number of a cell that a record does not answer
         shift = -factor.other / factor.gap
         products += shift * (cells[:, None] + cells[None, :]) - shift**2 * total
     diagonal = np.arange(factor.size)
@@ -267,6 +268,7 @@ def _count(
 ) -> None:
     """Add a block of answers to the sums of each clique, of which `parts` names the groups."""
 
+    # cliques share parts of groups, each of which is worked out once
     @functools.cache
     def numbers(group: int, part: Clique) -> np.ndarray:
         return _numbers(domain, groups[group], part, block[group])

@@ -112,6 +112,7 @@ def _reached(shapes: dict[tuple[int, ...], int]) -> tuple[int, int, np.ndarray |
     if not shapes:
         return 1, 0, None
     unit = int(np.gcd.reduce([number for shape in shapes for number in shape]))
+    # in units of the common divisor there are fewer sums to look through
     reduced = {tuple(number // unit for number in shape): count for shape, count in shapes.items()}
     last = sum(shape[-1] * count for shape, count in reduced.items())
     if all(shape == tuple(range(len(shape))) for shape in reduced):
@@ -132,6 +133,7 @@ def _reached(shapes: dict[tuple[int, ...], int]) -> tuple[int, int, np.ndarray |
 def _power(base: np.ndarray, count: int) -> np.ndarray:
     """Return which sums of `count` members of a set exist."""
     result = np.ones(1, dtype=bool)
+    # by doubling, so that there are as many convolutions as the count has bits
     for bit in bin(count)[2:]:
         result = _sum_of(result, result)
         if bit == "1":
