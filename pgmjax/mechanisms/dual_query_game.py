@@ -108,6 +108,7 @@ class Game:
         def costs_more(rounds: int) -> bool:
             return not self.fits(rounds, account, epsilon, delta)
 
+        # costs grow with every round, so that bisection finds the last one that fits
         return max(1, bisect.bisect_left(range(1, _MOST_ROUNDS + 1), True, key=costs_more))
 
     def largest_step(self, rounds: int, account: str, epsilon: Fraction, delta: Any = 0) -> Fraction:

@@ -167,6 +167,7 @@ class MWEM(Mechanism):
         kept = loop.run.plan.candidates
         if self.max_cells is not None:
             cells = loop.estimate.cells(kept.cliques)
+            # the smallest candidate always fits, so that no round is without one
             limit = max(self.max_cells * (number + 1) // len(loop.run.plan.answers), min(cells))
             kept = kept.keep([i for i, held in enumerate(cells) if held <= limit])
         if self.repeat or not kept.whole:
