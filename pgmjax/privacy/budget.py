@@ -190,6 +190,7 @@ class Budget(SingleProcess):
         if self._parent is not None:
             self._parent.bind(relation, unit)
         with self._lock:
+            # a budget may have been charged before it has a relation
             for event in self._events:
                 check_relation(event, relation)
             if self._relation is None:

@@ -131,6 +131,7 @@ class PrivateTable(Gate):
     def within(self, budget: Budget) -> PrivateTable:
         """Return the same table under a part of the budget; see `over`."""
         table = self.over(self._data, budget)
+        # one reading of the table for both, so that no answer is about another version of it
         table._is_snapshot, table._counted = self._is_snapshot, self._counted
         return table
 
@@ -381,6 +382,7 @@ class PrivateTable(Gate):
             self._backend,
             self.max_records,
         )
+        # before a record is read; what they answer is drawn when the blocks are
         self._charge([each.event for each in planned])
         count = self.public_count()
         ordered = row_order_is_public is True

@@ -151,6 +151,7 @@ class PrivateRatings(Gate):
             step = _whole(pair_sensitivity(measure, self._protect, scale, items) + rounding, low, high)
             steps = np.full(records, step)
         else:
+            # no rating is as one: neither moves a cosine
             counts = np.maximum(self._ratings.counts(), 1)
             different, place = np.unique(counts, return_inverse=True)
             found = [pair_sensitivity(measure, "rating", scale, items, int(count)) for count in different]

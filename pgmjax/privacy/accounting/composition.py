@@ -251,6 +251,7 @@ def pld_epsilon(events: Counted, delta: Fraction) -> float:
     parts = _parts(events)
     number = sum(parts.values())
     reserve = _FFT_LOSS * (number + len(parts))
+    # a tenth of delta may go to rounding, and no more
     if reserve > float(delta) / 10:
         raise UnsupportedError(
             f"pld unsupported: delta {shortened(delta)} is too small for {number} convolutions in float64."

@@ -467,6 +467,7 @@ def pure_divergence(epsilon: float, orders: np.ndarray) -> np.ndarray:
 def times_rho(rho: Fraction, orders: np.ndarray) -> np.ndarray:
     """Return order * rho, rounded up."""
     bound = math.inf if rho > MOST else ceil_float(rho)
+    # an overflow to infinity is an upper bound too
     with np.errstate(over="ignore"):
         return bound * np.asarray(orders, np.float64) * (1 + _ROUNDING)
 

@@ -335,6 +335,7 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
             f"A ledger needs SQLite 3.38 or later, and this Python has {sqlite3.sqlite_version}: use a later "
             "Python."
         )
+    # held until the connection is known: a fork in between would not close it
     with as_ledger_error(path, "opened", "Nothing was granted."), _OPEN_LOCK:
         # taken before SQLite opens the file and compared at the end: one put in its place is refused
         before = identity(path)

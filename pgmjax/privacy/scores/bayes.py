@@ -197,12 +197,14 @@ class BinaryF(ParentScore):
 
     def _value(self, counts: np.ndarray) -> int:
         half = (self.records + 1) // 2  # more than half of the records in K0 or K1 is as good as half
+        # not reached: far below any count, and far from overflow when counts are added
         best = np.full(half + 1, -(2**60), dtype=np.int64)  # the largest K1 for each K0
         best[0] = 0
         for zero, one in counts.tolist():
             shift = min(zero, half)
             moved = np.full_like(best, -(2**60))
             moved[shift:] = best[: half + 1 - shift]
+            # all that go beyond half land on it
             moved[half] = best[half - shift :].max()
             best = np.maximum(best + one, moved)
         lacking = np.maximum(self.records - 2 * np.arange(half + 1), 0)

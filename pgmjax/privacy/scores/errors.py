@@ -194,6 +194,7 @@ class Distances(TargetScore):
         """Compute each target's distance once: those of the last score are kept for `only` some of them."""
         found = {}
         for target in self.targets:
+            # by identity, as to compare is slower; the target is kept with it, so that no other gets its id
             known = cache.get(id(target))
             if known is None or known[0] is not target:
                 known = target, integers.total(target.errors(domain, tables))
