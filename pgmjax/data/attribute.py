@@ -429,6 +429,7 @@ class Attribute:
         starts = np.array([start for start, _ in self.within] or edges[:-1], np.float64)
         weights = np.array([share for _, share in self.within] or np.ones(len(starts)), np.float64)
         cell = np.searchsorted(edges, starts, side="right") - 1
+        # a cell whose shares are all 0 is drawn from evenly
         even = np.bincount(cell, weights)[cell] <= 0
         return starts, np.append(starts[1:], edges[-1]), cell, np.where(even, 1.0, weights)
 
@@ -591,6 +592,7 @@ def _drawn(
     # the draws of a row depend on no other row: values are the same in blocks of any size
     grid = attribute.grid
     single = grid is not None and bool((np.rint((ends - starts) / grid) <= 1).all())
+    # no draw where every piece has one value, so that no generator is needed
     uniform = np.zeros((len(codes), 1))
     if attribute.within or not single:
         if rng is None:

@@ -129,6 +129,7 @@ class Dataset(Named):
         if self.unit is None or not isinstance(self._source, (BoundedSource, RecodedSource)):
             return self
         dataset = self._with(self._source.with_key(key), self.domain)
+        # another choice leaves other records, of another total
         dataset._total = None
         return dataset
 

@@ -152,6 +152,7 @@ class ColumnSource(Source):
         for start in range(0, max(rows, 1), BATCH_ROWS):
             part = slice(start, min(start + BATCH_ROWS, rows))
             columns = {name: Encoded(self.columns[name][part]) for name in wanted}
+            # once in all, with the first batch
             yield Batch(columns, part.stop - start, 0 if start else self.dropped)
 
     @property
