@@ -114,6 +114,7 @@ class Rows:
         # a bit an attribute, so that rows of few bytes are compared
         packed = np.packbits(self.index != 0, axis=1)
         _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+        # stable, so that owners stay ascending within a group
         order = np.argsort(which.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(which.reshape(-1)))
         groups: list[TermGroup] = []

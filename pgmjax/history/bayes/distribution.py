@@ -123,6 +123,7 @@ class NoiseSum:
         most = min(limits, default=math.inf)
         # larger arguments belong to tails below e^-1000; Gaussian noise alone has no limit of its own
         most = min(most, 50 / self.stddev)
+        # near 0 for the middle of the distribution, and near the limit for its far tails
         shares = np.concatenate([np.geomspace(1e-3, 0.5, 32), 1 - np.geomspace(0.5, 1e-4, 32)])
         arguments = most * shares
         logs = np.zeros_like(arguments)
@@ -458,6 +459,7 @@ def invert(distribution: NoiseSum, resolution: float = 1 / 128) -> SumDistributi
         # the mass at half the period has no mirror image; rounding leaves others a little below 0
         centred = np.maximum(np.roll(masses, points // 2)[1:], 0.0)
         return LatticeDistribution(step, centred, Accuracy(2 * OUTSIDE))
+    # a precise series first; a slow one would need too many terms, and is cut earlier
     for left, most in ((OUTSIDE, _MAX_POINTS // 4), (_LEFT, _MAX_POINTS)):
         terms = _convergent(distribution, period, left, most)
         if terms <= most:

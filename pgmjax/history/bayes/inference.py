@@ -163,6 +163,7 @@ def _draw(key: Any, arguments: Any, chunk: int) -> Any:
     result = (sizes[0] - sizes[1]) @ coefficients
     coefficients, scales, discrete = gaussian
     values = scales * random.normals(keys[2], (chunk, len(scales)), jax)
+    # a discrete Gaussian without a table is so wide that rounding gives its law
     result += jnp.where(discrete, jnp.rint(values), values) @ coefficients
     for each, (coefficients, sums, ends) in zip(keys[3:], tables, strict=True):
         uniforms = random.uniforms(each, (chunk, len(coefficients)), jax)
@@ -229,6 +230,7 @@ def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: f
     lengths += 1 - lengths % 2
     ratio = 0.0 if lattice is None else lattice / step
     exact = round(ratio) >= 1 and abs(round(ratio) - ratio) <= 1e-9
+    # Hoeffding: terms move independently, each by half a step at most
     shift = 0.0 if exact else min(0.5 * terms, math.sqrt(0.5 * terms * math.log(2 / _MOVED))) * step
     if not exact and any(noise.is_discrete for noise in distribution.distributions):
         shift += 0.5 * step  # atoms lie anywhere in a cell, over which its mass is spread evenly

@@ -255,6 +255,7 @@ class KernelPCA(Named):
             )
         system = System.of(history, prior, total)
         matrix, before = system.matrix()
+        # as it was before the total was taken out, since the rounding of that is still in it
         scale = float(np.max(before / system.noise.variances, initial=0.0))
         spectrum = KernelSpectrum.of(matrix, system.noise, rank_cut=rank_cut, scale=scale)
         return cls(history, prior, system.total, spectrum, spectrum.project(system.answers))

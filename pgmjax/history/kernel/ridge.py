@@ -266,6 +266,7 @@ def low_rank_inverse(columns: np.ndarray, corner: np.ndarray, shift: float) -> M
         Williams and Seeger 2001, "Using the Nystroem method to speed up kernel machines".
     """
     values, vectors = scipy.linalg.eigh(corner, check_finite=False)
+    # columns that others give already add no direction
     kept = values > 1e-12 * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
     factor = columns @ (vectors[:, kept] / np.sqrt(values[kept]))
     inner = scipy.linalg.cho_factor(shift * np.eye(factor.shape[1]) + factor.T @ factor, check_finite=False)

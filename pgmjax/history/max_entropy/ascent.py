@@ -95,6 +95,7 @@ class Chains:
             tables: log-potentials of every clique; minus infinity marks impossible cells.
             sweeps: number of sweeps.
         """
+        # the last is the cell that belongs to no table
         potentials = np.concatenate([*(np.ravel(table) for table in tables), [0.0]]).astype(np.float32)
         codes, key = _sweep(self.layout, potentials, self.codes, self.key, sweeps)
         return dataclasses.replace(self, codes=codes, key=key)
