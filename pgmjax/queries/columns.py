@@ -207,6 +207,7 @@ def _indicators(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def row_extremes_of_matrix(matrix: np.ndarray) -> tuple[Extremes, ...]:
     """Return the extremes of a matrix's rows [rows, columns], without the dominated rows."""
     lows, highs = matrix.min(axis=1), matrix.max(axis=1)
+    # of rows with one upper end only the least lower end matters
     tops, places = np.unique(highs, return_inverse=True)
     least = np.full(len(tops), lows.max())
     np.minimum.at(least, places.reshape(-1), lows)
