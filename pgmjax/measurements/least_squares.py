@@ -63,6 +63,7 @@ def shortest_combinations(
     """
     solved, _, rank, _ = np.linalg.lstsq(rows.T, targets.T, rcond=None)
     found = np.asarray(solved.T)
+    # there is a solution in any case: whether it gives the target is seen from what it misses
     missed = np.abs(found @ rows - targets).max(axis=1)
     return found, missed <= tolerance * np.abs(targets).max(axis=1), int(rank)
 
@@ -220,6 +221,7 @@ def _by_cholesky(rows: np.ndarray) -> np.ndarray | None:
     lower, failed = dpotri(factor, lower=1)
     if failed:
         return None
+    # the inverse comes in the lower triangle alone
     inverse = np.tril(lower) + np.tril(lower, -1).T
     return np.asarray(inverse / np.multiply.outer(scale, scale))
 

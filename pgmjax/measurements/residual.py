@@ -158,6 +158,7 @@ class ResidualAnswers:
             own = 1.0 if exact else 1.0 / (table.variance * spread)
             total += own * marginal_of(table.clique, table.values, subset)
             weight += own
+        # P of the module's text: off the means along every axis
         for axis in range(total.ndim):
             total -= total.mean(axis=axis, keepdims=True)
         found = total / weight, 0.0 if exact else 1.0 / weight
