@@ -161,6 +161,7 @@ def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fractio
     asked = [(frozenset(entry.clique), entry.weight) for entry in workload.entries]
     at_least = max(2 ** len(clique) - 1 for clique, _ in asked)
     found: set[Clique] = set()
+    # nothing is listed where one clique alone has too many subsets
     for clique, _ in asked if at_least <= MOST_CANDIDATES else ():
         found.update(filter(None, all_subsets(in_order(domain.attributes, clique))))
     if max(at_least, len(found)) > MOST_CANDIDATES:

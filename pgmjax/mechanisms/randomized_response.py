@@ -195,6 +195,7 @@ class RandomizedResponse(Mechanism):
         with contextlib.ExitStack() as stack:
             keeping = stack.enter_context(self._keeping(ledger, key, folder))
             table = self._open_table(data, Workload([list(names)]), settings, keeping)
+            # before anything is charged, as the answers would have no place
             place = None if out is None else stack.enter_context(reserve_folder(out))
             if not ordered:
                 sizes = [data.domain.size(group) for group in plan.groups]
