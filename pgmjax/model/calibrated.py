@@ -160,6 +160,7 @@ class CalibratedModel(NamedMarginals):
         table = self._probabilities((*given, *target))
         axes = tuple(range(len(given), table.ndim))
         sums = table.sum(axis=axes, keepdims=True)
+        # where nobody has the given values, 0 and not 0 / 0
         return np.divide(table, sums, out=np.zeros_like(table), where=sums > 0)
 
     def conditionals(

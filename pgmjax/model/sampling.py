@@ -85,6 +85,7 @@ def _sliced_blocks(
     cumulated = cumulate(np.array([[model.restricted(some).log_partition for some in divided]]))
     if method == ROUND:
         (counts,) = even(cumulated, np.array([rows]), generator)
+        # shuffled, as the rows of each part would else stand together
         which = generator.permutation(np.repeat(np.arange(len(counts)), counts))
     else:
         which = inverse(cumulated, np.zeros(rows, np.int64), generator.random(rows))
@@ -105,6 +106,7 @@ def _blocks(
     buckets: Sequence[Bucket], sizes: Sequence[int], rows: int, generator: np.random.Generator, method: str
 ) -> Iterator[list[np.ndarray]]:
     order = conditionals(buckets, sizes)
+    # for all rows before the first block, so that the blocks add up to one allocation
     left = allocate(order, rows, generator) if method == ROUND else [None] * len(order)
     for start in range(0, rows, BLOCK_ROWS):
         number = min(BLOCK_ROWS, rows - start)
