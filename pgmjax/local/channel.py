@@ -190,6 +190,7 @@ class Channel:
         if self.bit_variances is not None:
             own, other = self.bit_variances
             return self.factor**2 * (own + (self.size - 1) * other)
+        # how many other cells make the chance of an answer one half
         nearest = (0.5 - self.truth) / self.other
         extra = {min(max(round(nearest + step), 0), self.size - 2) for step in (-1, 0, 1)}
         hits = [self.truth + self.other * number for number in extra]
