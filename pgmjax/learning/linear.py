@@ -142,9 +142,11 @@ def least_squares(
     Returns:
         float64 [batch, dimensions].
     """
+    # relative to the largest, so that their units do not count in the condition of the system
     roots = np.sqrt(weights / weights.max())
     scaled, targets = rows * roots[:, None], (answers * roots).T
     ridge = penalty / weights.max()
+    # fewer examples than coefficients: the smaller dual system, whose solution has least norm
     if len(rows) < rows.shape[1]:
         return (scaled.T @ _solver(_gram(scaled), ridge)(targets)).T
     solved = _solver(_gram(scaled.T), ridge)
@@ -170,7 +172,9 @@ def chosen_penalty(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -
     """
     roots = np.sqrt(weights)
     scaled, targets = rows * roots[:, None], (answers * roots).T
+    # one decomposition serves the whole grid of penalties
     left, values, _ = np.linalg.svd(scaled, full_matrices=False)
+    # relative to the mean squared length of a row, so that one grid suits all encodings
     grid = _PENALTIES * max(float((scaled**2).sum()) / len(rows), np.finfo(float).tiny)
     shared = left.T @ targets
     errors = []
@@ -195,6 +199,7 @@ def _solver(gram: np.ndarray, ridge: float) -> Callable[[np.ndarray], np.ndarray
     matrix = gram + ridge * np.eye(len(gram)) if ridge else gram
     try:
         factor = scipy.linalg.cho_factor(matrix)
+        # their range bounds the condition number from below, at no cost
         diagonal = np.diag(factor[0]) ** 2
         if diagonal.min() > _CONDITION * diagonal.max():
             return lambda targets: scipy.linalg.cho_solve(factor, targets)

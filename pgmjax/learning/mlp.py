@@ -179,6 +179,7 @@ def train(
     step = min(rows, CPU_NETWORKS) if on_cpu else rows
 
     def part(first: int) -> Any:
+        # the last part is filled up with its last network, so that one program serves all parts
         chosen = np.minimum(np.arange(first, first + step), rows - 1)
         own = [(slopes[chosen], constants[chosen]) for slopes, constants in layers]
         found = _trained(own, shared[0], targets[chosen].astype(np.float32), shared[1], order, *rates)
