@@ -360,6 +360,7 @@ def _averaged(
     """Return averages with weights 1/variance, and their variances; NaN where neither is known."""
     with np.errstate(divide="ignore", invalid="ignore"):
         one, other = (np.where(np.isnan(v), 0.0, 1.0 / v) for v in (of_first, of_second))
+        # an exact answer outweighs every noisy one
         shares = np.where(np.isinf(one), 1.0, np.where(np.isinf(other), 0.0, one / (one + other)))
         values = shares * np.nan_to_num(first) + (1.0 - shares) * np.nan_to_num(second)
         return values, np.where(one + other > 0, 1.0 / (one + other), np.nan)
@@ -520,6 +521,7 @@ def _is_merged(estimates: CountEstimates, clique: Clique) -> bool:
 def _typical(relative: np.ndarray, fitted: np.ndarray) -> int:
     """Return the cell of the median record, by the relative half-width of its cell."""
     order = np.argsort(relative, kind="stable")
+    # by records: the median over cells would be that of the many small ones
     mass = np.cumsum(fitted[order])
     return int(order[min(int(np.searchsorted(mass, mass[-1] / 2)), len(order) - 1)])
 

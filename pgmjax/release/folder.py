@@ -214,10 +214,12 @@ def fill(
         for done, (name, write_part) in enumerate(parts.items(), start=1):
             try:
                 write_part(folder / name)
+            # what was paid for is of use without this part, and the record says that it is missing
             except Exception as error:
                 missing[name] = error
                 _remove(folder / name)
             check()
+            # after each part the record is whole: an interruption leaves a folder that says what it lacks
             later = dict.fromkeys([*parts][done:], "not yet written")
             reasons = {each: reason(error) for each, error in missing.items()} | later
             _write_record(folder, {**record, "missing": reasons} if reasons else record)

@@ -287,10 +287,12 @@ class RunFolder(SingleProcess):
         self._measured += measured
         partial = self.folder / f".{MEASUREMENTS}.partial"
         try:
+            # made with its mode first: at no moment may others read it
             open_private(partial, "wb").close()
             tables.write_measurements(
                 self._measured, partial, secure=secure, seed=seed, population=population
             )
+            # on disk before it takes the place of the one before
             with partial.open("rb+") as file:
                 os.fsync(file.fileno())
             os.replace(partial, self.folder / MEASUREMENTS)
@@ -370,6 +372,7 @@ class RunFolder(SingleProcess):
         copied = self.folder / f".{_PUBLISHED}"
         shutil.copyfile(self.folder / _MADE / _RECORD, copied)  # the disk may be full, but is not below
         if is_own(out):
+            # moved aside, not removed: an interruption here loses neither
             out.rename(self.folder / _REPLACED)
         files.check_target(out)
         copied.replace(self.folder / _PUBLISHED)
@@ -377,6 +380,7 @@ class RunFolder(SingleProcess):
         if keep:
             self.close()
         else:
+            # the answers go last, when the release has its place
             self.drop()
 
     def drop(self) -> None:
@@ -418,6 +422,7 @@ class FolderJournal:
         The ledger gets the answers of the folder too, so that their noise counts.
         """
         self._fresh = secure
+        # before the charge: if an interruption falls in between, the folder has to be kept
         before, self._folder.begun = self._folder.begun, True
         try:
             if self._inner is not None:
