@@ -212,6 +212,7 @@ def _counted(table: PrivateTable, name: str) -> np.ndarray:
     """Return the number of records of each code met, int64 [codes]."""
     counts = np.zeros(FIRST, dtype=np.int64)
     for batch in table._records().records([name]):
+        # a later batch may bring codes that none before had
         found = np.bincount(batch[name].astype(np.int64), minlength=len(counts))
         found[: len(counts)] += counts
         counts = found

@@ -128,6 +128,7 @@ class ThresholdTest(SingleProcess):
     def _compare(self, planned: measuring.PlannedMeasurement, guess: int) -> np.ndarray:
         """Compare the noisy distance with the noisy threshold; int64 [1]."""
         table, query = self._table, planned.query
+        # both draws come before the count is read, so that their time tells nothing of it
         if self._noise is None:
             self._noise = self._drawn(self._distribution.threshold)
         noise = self._drawn(self._distribution.distance)
