@@ -91,6 +91,7 @@ def left_out(parts: Iterable[UnitRecords], most: int, key: bytes) -> LeftOut:
         sizes = part.sizes[units]
         starts = (np.cumsum(part.sizes) - part.sizes)[units]
         ends = np.cumsum(sizes)
+        # 0, 1, 2, ... within each of these units, one unit after the other
         within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
         if not len(within):
             continue

@@ -489,6 +489,7 @@ class Dataset(Named):
         dataset = self._with(source, self.domain)
         dataset._unit = self.unit
         dataset._beyond = None if self._bounded is None else self._bounded.beyond()
+        # records in memory no longer depend on the files
         dataset._total, dataset._stamp = tally.total, None if parts is not None else before
         return dataset
 
