@@ -236,6 +236,7 @@ class History:
         every = [measurement for part in parts for measurement in part.measurements]
         secure = all(part.secure for part in parts)
         result = History(self.domain, every, covariance=covariance, relation=self.relation, secure=secure)
+        # rows that are factored already are joined, which is faster than to factor all queries again
         if "rows" in self.__dict__:
             result.__dict__["rows"] = self.rows.concatenated(*(part.rows for part in new))
         return result
@@ -267,6 +268,7 @@ class History:
         packed = io.BytesIO()
         np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
         content = packed.getvalue()
+        # named by its content, so that a description never goes with the arrays of another write
         name = f"history-{hashlib.sha256(content).hexdigest()[:32]}.npz"
         description = {
             "pgmjax": __version__,
@@ -384,6 +386,7 @@ def checked(values: Any, stddevs: np.ndarray) -> np.ndarray | None:
             "the covariance and the measurements state different noise: its diagonal must hold the squares "
             "of their standard deviations."
         )
+    # as correlations, so that rounding is judged alike for answers of any size
     correlations = array / np.multiply.outer(scale, scale)
     if np.abs(correlations - correlations.T).max(initial=0) > _ROUNDING:
         raise ValueError("the covariance must be symmetric.")

@@ -305,6 +305,7 @@ class KernelPCA(Named):
             variances[some] = (shrinkage**2 / self.eigenvalues) @ squares
             missing[some] = np.maximum(rest[some] - squares.sum(axis=0), 0.0)
             distances[some] = missing[some] + (1 - shrinkage) ** 2 @ squares
+        # a norm is a mean over all cells: what passes is then compared entry by entry
         estimable = missing <= _ESTIMABLE * norms
         which = np.flatnonzero(estimable)
         for low in range(0, len(which), _BLOCK):

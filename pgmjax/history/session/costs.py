@@ -216,6 +216,7 @@ class CellAccount:
         clique = tuple(name for name in self.domain if name in query.clique)
         loads = self._loads(query, clique) if self._entries(clique) <= self.largest_table else None
         if loads is not None:
+            # with the first table that stays small: the largest cell of one table is less than the sum of two
             for place, (names, costs) in enumerate(self.tables):
                 joint = tuple(name for name in self.domain if name in (*names, *clique))
                 if self._entries(joint) <= self.largest_table:
