@@ -159,6 +159,7 @@ def _round_term(coefficient: int | float, product: Product, domain: Domain, bits
     grids = tuple(round_to(*item, part) for item, part in zip(matrices.items(), shares, strict=True))
     rounded = blocks | {name: Matrix(grid.integers) for name, grid in zip(real, grids, strict=False)}
     kept = [block.row_extremes(domain[name]) for name, block in blocks.items() if name not in real]
+    # the largest entry of what stays exact, by which errors of the rest are multiplied
     size = math.prod(columns.entry_and_spread(rows)[0] for rows in kept)
     whole = int(grids[-1].integers[0, 0])
     if isinstance(coefficient, int):

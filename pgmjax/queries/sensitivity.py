@@ -127,6 +127,7 @@ def _by_factors(factors: list[Bound], power: int) -> Exact | None:
     for each in pairs[1:-1]:
         if combined.shape[1] * each.shape[1] > _MAX_PAIRS:
             return None
+        # dominated pairs are dropped after every factor, or their number would grow as a product
         combined = _undominated((combined[:, :, None] * each[:, None, :]).reshape(len(each), -1))
     if combined.shape[1] * last.shape[1] > 10 * _MAX_PAIRS:
         return None

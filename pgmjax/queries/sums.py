@@ -167,6 +167,7 @@ class WeightedSum(Query):
             pairs = zip(self.coefficients, norms, strict=True)
             total = sum(_divided(Fraction(abs(c)) ** power * norm, 1) for c, norm in pairs)
             return columns.round_up(total, len(norms)) if isinstance(total, float) else total
+        # Minkowski: the norms of the terms add up, their squares do not
         roots = [
             abs(float(c)) * columns.exact_sqrt_bound(norm)
             for c, norm in zip(self.coefficients, norms, strict=True)
