@@ -318,6 +318,7 @@ class _Joint:
     @classmethod
     def of(cls, query: Query, domain: Domain) -> _Joint | None:
         rows, sizes = query.num_rows(domain), domain.shape_of(query.clique)
+        # all parts together take product of (size + 1) numbers a row
         if rows * math.prod(size + 1 for size in sizes) > _LARGEST_MATRIX:
             return None
         matrix = np.asarray(query.matrix(domain), float).reshape(rows, *sizes)
@@ -325,6 +326,7 @@ class _Joint:
         whole = np.square(matrix).reshape(rows, -1).sum(axis=1)
         present = {}
         for subset, part in parts.items():
+            # a part is the same along the other axes, so that its length counts for all of their cells
             spread = math.prod(sizes) / domain.size(subset)
             lengths = spread * np.square(part).reshape(rows, -1).sum(axis=1)
             present[subset] = lengths > _VANISHES**2 * whole

@@ -118,6 +118,7 @@ def _estimate(domain: Domain, measurement: LinearMeasurement) -> tuple[float, fl
         if len(known) < len(parts):
             return None
         explicit = query.num_rows(domain) * domain.size(query.clique) <= _MAX_ENTRIES
+        # of equal noise, or where there is one combination only, the product of the shortest ones is the best
         if measurement.stddev.ndim == 0 or all(only for _, only in known) or not explicit:
             rows = functools.reduce(np.kron, [weights for weights, _ in known])
             return float(rows @ values), float(np.sum((rows * stddevs) ** 2))
@@ -149,6 +150,7 @@ def total_combination(block: AttributeQuery, size: int) -> tuple[np.ndarray, boo
 
 
 def _combination(matrix: np.ndarray) -> tuple[np.ndarray, bool] | None:
+    # to entries of size 1, as the tolerance is relative to those
     scale = float(np.abs(matrix).max())
     if scale == 0:
         return None
