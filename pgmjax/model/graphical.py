@@ -223,6 +223,7 @@ class GraphicalModel(ModelRows):
         expected = 0.0
         for clique, table in zip(self.potentials.cliques, self.potentials.tables, strict=True):
             mu = self._probabilities(clique)
+            # an impossible cell adds nothing, where 0 times minus infinity would be NaN
             expected += float(np.sum(np.where(mu > 0, mu, 0) * np.where(np.isfinite(table), table, 0)))
         return self.log_partition() - expected
 

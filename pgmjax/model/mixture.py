@@ -125,6 +125,7 @@ class MixtureModel(ModelRows):
     def _probabilities(self, clique: Clique) -> np.ndarray:
         USUAL.require_cells(self.domain.size(clique), f"the marginal of {clique}")
         table = _mixed(self._weights, [self._tables[name] for name in clique])
+        # less the rounding of its many factors
         return table / table.sum()
 
     def _product(self, blocks: list[tuple[str, AttributeQuery]]) -> np.ndarray:
@@ -172,6 +173,7 @@ class MixtureModel(ModelRows):
             joint: np.ndarray = self.log_weights[None]
             for variable, column in known.items():
                 codes = column[start : start + step]
+                # -1, not known, reads some row, which is left out below
                 logs = self.log_probabilities[variable].T[np.maximum(codes, 0)]
                 joint = joint + np.where(codes[:, None] >= 0, logs, 0.0)
             parts.append(host_logsumexp(joint, (1,)))

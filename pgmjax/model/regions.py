@@ -176,6 +176,7 @@ class RegionModel(Model):
                 shape = [1 if i in gone else table.shape[i] for i in range(table.ndim)]
                 wanted = marginal_of(region, known, inside).reshape(shape)
                 parts[frozenset(inside)] = gone, wanted
+        # of nested sets the larger one's marginal has the other's in it
         largest = [value for key, value in parts.items() if not any(key < other for other in parts)]
         for _ in range(FITTING_SWEEPS):
             moved = 0.0
@@ -262,6 +263,7 @@ def conditionals(cliques: Sequence[Clique], tables: Sequence[np.ndarray]) -> dic
         fresh = sets[chosen] - known
         known |= fresh
         waiting = {number for number in waiting if not sets[number] <= known}
+        # only regions that the chosen one overlaps can have another offer now
         stale = {number for number in waiting if sets[number] & set(kept)}
         for number in stale:
             shared[number].add(sets[number] & frozenset(kept))

@@ -141,6 +141,7 @@ def draw(
         if conditional.kept:
             return inverse(conditional.cumulated, key, position)
     values, group = np.unique(key, return_inverse=True)
+    # rows by group, so that those of a piece stand together
     by_group = np.argsort(group, kind="stable")
     ends = np.cumsum(np.bincount(group))
     result = np.empty(rows, np.int64)
