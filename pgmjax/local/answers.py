@@ -83,6 +83,7 @@ class UnbiasedAnswers(Named):
         log = math.log(2 / (1 - level))
         hoeffding = np.sqrt(2 * log * self.variance_bound)
         linear = log * self.largest_step / 3
+        # Bernstein: w^2 / 2 = log (V + step w / 3), solved for w
         bernstein = linear + np.sqrt(linear**2 + 2 * log * self.worst_variance)
         return np.minimum(hoeffding, bernstein)
 
