@@ -61,6 +61,16 @@ def test_columns_follow_the_rules_of_values(kind, data):
     assert encoded.codes.dtype == code_dtype(coder.size)
 
 
+@pytest.mark.parametrize(
+    ("value", "code"), [(0, 0), (2.5, 0), (3, 1), (99, 1), (100, 1), (100.5, OUTSIDE), (-0.5, OUTSIDE)]
+)
+def test_a_bin_has_its_lower_edge_and_the_last_one_both(value, code):
+    coder = Coder(**KINDS["bins"])
+    encoded = coder.encode_numbers(np.array([float(value)]), None)
+    assert coder.raw_code(value) == code
+    assert (encoded.outside, encoded.codes.tolist()) == (code == OUTSIDE, [max(code, 0)])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @given(
     values=st.lists(

@@ -200,7 +200,7 @@ FAULTS = (
         "Coder._into_bins",
         old="values == edges[-1]",
         new="values > edges[-1]",
-        tests=("tests/data/test_encoding.py::test_columns_follow_the_rules_of_values",),
+        tests=("tests/data/test_encoding.py::test_a_bin_has_its_lower_edge_and_the_last_one_both",),
     ),
     Fault(
         "a single number behind the last edge falls into the last bin",

@@ -102,14 +102,12 @@ def test_the_fast_form_is_right_or_says_so(spread, zeros):
 
 
 def test_the_clip_limit_bounds_what_underflow_loses():
-    """Factors just under the smallest normal number, as many as there are: the worst case of the guard."""
+    """One term that is kept, and many factors just under the smallest normal number: the guard's worst case."""
     inner, rows = 64, 400
-    depth = np.linspace(0, -140, rows, dtype=np.float32)
-    left = np.tile(depth[None, :, None], (1, 1, inner))
-    left[:, :, 0] = 0  # sets the row maxima; right has nothing there
-    right = np.zeros((1, inner, 2), np.float32)
-    right[:, 0, :] = -300
-    right[:, 0, 1] = 0
+    left = np.tile(np.linspace(0, -140, rows, dtype=np.float32)[None, :, None], (1, 1, inner))
+    left[:, :, 0] = 0  # sets the row maxima
+    right = np.zeros((1, inner, 42), np.float32)
+    right[:, 0] = [-300, 0, *np.linspace(-120, -80, 40)]
     truth = scipy.special.logsumexp(left[..., None].astype(float) + right[:, None], axis=2)
     got, clipped = map(np.asarray, jax.jit(fast_product.fast_forward)(left, right)[:2])
     assert clipped[0, :, 0].any() and not clipped[0, :, 0].all() and not clipped[0, :, 1].any()
