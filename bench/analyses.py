@@ -13,6 +13,7 @@ themselves. "inside" are analyses of attributes that one measured marginal holds
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import os
@@ -26,7 +27,7 @@ import numpy as np
 import pgmjax as pj
 from pgmjax.privacy.seeded import SeededBackend
 
-RECORDS, TABLES, DRAWS = 5_000, 20, 40
+RECORDS, TABLES, DRAWS, PARTS = 5_000, 20, 40, 25
 KEYS = ("table", "mechanism", "epsilon", "release")
 Z = 1.959963984540054
 MECHANISMS = ("marginals", "mst", "batch-aim")
@@ -102,7 +103,7 @@ def logistic(pairs: np.ndarray) -> float:
     """Return the slope of a logistic regression of y on x from counts [codes of x, 2], by Newton's method."""
     codes, weight = np.arange(len(pairs)), pairs.sum(axis=1)
     design, beta = np.stack([np.ones(len(pairs)), codes]), np.zeros(2)
-    for _ in range(25):
+    for _ in range(10):
         p = 1 / (1 + np.exp(-beta @ design))
         curve = (design * (weight * p * (1 - p))) @ design.T
         beta = beta + np.linalg.solve(curve, design @ (pairs[:, 1] - weight * p))
@@ -110,25 +111,19 @@ def logistic(pairs: np.ndarray) -> float:
 
 
 def analysed(rows: Rows, sizes: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the analyses of records, and their squared standard errors by the jackknife of 50 parts."""
+    """Return the analyses of records, and their squared standard errors by the jackknife of `PARTS` parts."""
     values = {name: np.asarray(rows[name]) for name in "xyguv"}
-    number = len(values["x"])
-    parts = np.arange(number) % 50
+    part = np.arange(len(values["x"])) % PARTS
 
-    def of(kept: np.ndarray) -> dict[str, float]:
-        def marginal(names: tuple[str, ...]) -> np.ndarray:
-            shape = tuple(sizes[name] for name in names)
-            cell = np.ravel_multi_index([values[name][kept] for name in names], shape)
-            return np.bincount(cell, minlength=math.prod(shape)).reshape(shape).astype(float)
+    @functools.cache
+    def of_parts(names: tuple[str, ...]) -> np.ndarray:
+        shape = (PARTS, *(sizes[name] for name in names))
+        cell = np.ravel_multi_index([part, *(values[name] for name in names)], shape)
+        return np.bincount(cell, minlength=math.prod(shape)).reshape(shape).astype(float)
 
-        return counted(marginal)
-
-    whole = of(np.ones(number, bool))
-    without = [of(parts != part) for part in range(50)]
-    errors = {
-        name: 49 / 50 * sum((each[name] - np.mean([one[name] for one in without])) ** 2 for each in without)
-        for name in whole
-    }
+    whole = counted(lambda names: of_parts(names).sum(0))
+    without = [counted(lambda names, k=k: of_parts(names).sum(0) - of_parts(names)[k]) for k in range(PARTS)]
+    errors = {name: (PARTS - 1) * float(np.var([each[name] for each in without])) for name in whole}
     return whole, errors
 
 

@@ -175,3 +175,19 @@ def analyses(lines: Sequence[Line]) -> str:
         "one table alone",
     ]
     return markdown(head, rows)
+
+
+def emptied(lines: Sequence[Line]) -> str:
+    """How often intervals of single tables held, by the refits that leave cells empty."""
+    last, rows = newest(lines, "table", "pair", "stddev", "rounds"), []
+    rounds = sorted({line["rounds"] for line in last})
+    for stddev in sorted({line["stddev"] for line in last}, reverse=True):
+        for table, pair in dict.fromkeys((line["table"], line["pair"]) for line in last):
+            some = {
+                line["rounds"]: line
+                for line in last
+                if (line["table"], line["pair"], line["stddev"]) == (table, pair, stddev)
+            }
+            told = [", ".join(f"{100 * held:.0f}" for held in some[number]["held"]) for number in rounds]
+            rows.append([f"{stddev:g}", f"{table}: {' and '.join(pair)}", *told])
+    return markdown(["noise", "pair", *(f"{number} refits" for number in rounds)], rows)

@@ -16,6 +16,7 @@ from pgmjax.data.cliques import as_clique
 from pgmjax.data.population import Population, sentences_of
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.learning.predictor import Predictor
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.row_file import decoded_rows
 from pgmjax.model.rows import require_room
@@ -26,7 +27,7 @@ from pgmjax.release.accuracy import Reported
 from pgmjax.release.look import Look, look
 from pgmjax.release.means import MeanQuery, Means
 from pgmjax.release.whole_table import WholeTable, in_words
-from pgmjax.uncertainty.posterior import Combined, around, draws_of
+from pgmjax.uncertainty.posterior import Combined, around, draws_of, emptied
 
 PULLED = Estimator(solver="accelerated")
 PLAIN = dataclasses.replace(PULLED, regularisation="none")
@@ -341,9 +342,15 @@ class Analysed(Named):
             pull = PULLED.fit(domain, measurements, total).regularisation
             weight = "none" if pull is None else _LEFT * pull.weight
             estimator = dataclasses.replace(PULLED, regularisation=weight)
-        plain = estimator.fit(domain, measurements, total).model
-        given: dict[str, Any] = {"estimator": estimator, "total": total, "people": people}
-        return plain, draws_of(plain, measurements, draws, seed, **given)
+
+        def alone(rows: Sequence[Sequence[LinearMeasurement]]) -> list[GraphicalModel]:
+            return [estimator.fit(domain, row, total).model for row in rows]
+
+        def together(rows: Sequence[Sequence[LinearMeasurement]]) -> list[GraphicalModel]:
+            return [fit.model for fit in estimator.fit_batch(domain, rows, total)]
+
+        (plain,) = emptied([measurements], alone)
+        return plain, draws_of(plain, measurements, draws, seed, fitted=together, people=people)
 
     def _rests_on_model(self: Any, asked: set[frozenset[str]]) -> bool:
         """Return whether no measured marginal holds one of some sets of attributes.

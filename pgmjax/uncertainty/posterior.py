@@ -1,23 +1,24 @@
 """Several tables to analyse like real ones, and the rule by which their estimates are combined.
 
 A draw of the posterior simulates the people of the fitted model, adds the mechanism's noise anew and fits
-again. Records of a draw are then drawn independently of one another: the rule subtracts their sampling
-variance, which rows that are dealt evenly do not have.
+again, so that cells that noise alone may fill stay empty (`emptied`). Records of a draw are then drawn
+independently of one another: the rule subtracts their sampling variance, which rows that are dealt evenly do
+not have.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
-from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.queries import marginal
 from pgmjax.uncertainty import bootstrap
 
 
@@ -141,33 +142,79 @@ def _numbers(name: str, given: Any) -> np.ndarray:
     ) from None
 
 
+EMPTY, ROUNDS, FLOOR = 8.0, 2, 0.15
+"""Share of a table's lowering over that of its negative answers, refits, and the least count by which a noise
+is divided, in its standard deviations. Chosen for the coverage of slopes and means of single tables of two
+columns at three levels of noise (docs/lab/coverage.md)."""
+Fits = Callable[[Sequence[Sequence[LinearMeasurement]]], list[GraphicalModel]]
+"""Fits models to rows of noisy answers of one structure."""
+
+
 def draws_of(
     model: GraphicalModel,
     measurements: Sequence[LinearMeasurement],
     draws: int,
     seed: int,
     *,
-    estimator: Estimator,
-    total: float | None,
-    prior: GraphicalModel | None = None,
-    prior_weight: float = 0.0,
+    fitted: Fits,
     people: bool = True,
 ) -> list[GraphicalModel]:
     """Return models of people simulated from a model, each fitted to their answers with noise drawn anew.
-
-    All fits run as one batch.
 
     Args:
         model: the fitted model.
         measurements: whose queries and noise are used; their values are not.
         draws: how many.
         seed: the same seed gives the same draws; it protects nothing.
-        estimator: how to fit.
-        total: the number of records if it is public, None if it is estimated.
-        prior: as for `Estimator.fit_batch`.
-        prior_weight: likewise.
+        fitted: how to fit.
         people: whether people are simulated, for what is true of the population that they are a sample of.
     """
-    rows = bootstrap.redrawn(model, measurements, draws, seed, people=people)
-    batch = estimator.fit_batch(model.domain, rows, total, prior=prior, prior_weight=prior_weight)
-    return [fit.model for fit in batch]
+    return emptied(bootstrap.redrawn(model, measurements, draws, seed, people=people), fitted)
+
+
+def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[GraphicalModel]:
+    """Return models of rows of noisy answers, in which cells that noise alone may fill are empty.
+
+    A model has no negative counts. So the noise of empty cells stays in a fit where it is positive, and all
+    other cells give up what that adds: what depends on one another seems to depend less, and less again in
+    fits about such a fit. Here each fit after the first one is to answers that are lowered by
+    ``share * stddev**2 / (count + FLOOR * stddev)``, with the count of the fit before: steps of reweighting
+    that lower the loss plus ``share`` times the sum of log(count + FLOOR * stddev). With a share of 1, cells
+    below about two standard deviations become empty. The share of a table is `EMPTY` times that of its
+    negative answers, at most 1, as a table without empty cells has hardly any; answers other than counts of
+    cells stay.
+
+    Args:
+        rows: noisy answers, of the same cliques and queries in each row.
+        fitted: how to fit.
+
+    References:
+        Candes, Wakin and Boyd 2008, "Enhancing sparsity by reweighted l1 minimization", equation 8.
+    """
+    models = fitted(rows)
+    shares = [[_empty_share(one) for one in row] for row in rows]
+    for _ in range(ROUNDS if np.any(shares) else 0):
+        lowered = [
+            [_lowered(one, share, model) for one, share in zip(row, own, strict=True)]
+            for row, own, model in zip(rows, shares, models, strict=True)
+        ]
+        models = fitted(lowered)
+    return models
+
+
+def _empty_share(measurement: LinearMeasurement) -> float:
+    if measurement.query != marginal(measurement.clique):
+        return 0.0
+    return min(1.0, EMPTY * float(np.mean(measurement.flat_values() < 0)))
+
+
+def _lowered(measurement: LinearMeasurement, share: float, model: GraphicalModel) -> LinearMeasurement:
+    """Return answers lowered by what a cell's noise may add to its count, none far below 0."""
+    values, spread = measurement.flat_values().astype(np.float64), measurement.row_stddevs()
+    less = values - share * spread**2 / (np.ravel(model.answer(measurement.query)) + FLOOR * spread)
+    # further down they would change no fit, but its loss, by which it is judged whether noise explains it
+    less = np.maximum(less, np.minimum(values, -spread))
+    stddev = measurement.stddev.reshape(-1) if measurement.stddev.ndim else measurement.stddev
+    return LinearMeasurement(
+        measurement.clique, less, stddev, measurement.query, measurement.noise, measurement.distribution
+    )

@@ -102,7 +102,7 @@ def test_the_fast_form_is_right_or_says_so(spread, zeros):
 
 
 def test_the_clip_limit_bounds_what_underflow_loses():
-    """One term that is kept, and many factors just under the smallest normal number: the guard's worst case."""
+    """One term that is kept and many just under the smallest normal number: the worst case of the guard."""
     inner, rows = 64, 400
     left = np.tile(np.linspace(0, -140, rows, dtype=np.float32)[None, :, None], (1, 1, inner))
     left[:, :, 0] = 0  # sets the row maxima
