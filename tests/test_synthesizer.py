@@ -343,11 +343,7 @@ BAD = [
         "Several columns have the same name: age",
     ),
     (lambda: pd.DataFrame([[1]], columns=[" "]), {"domain": AGE}, "must be a non-empty string"),
-    (
-        lambda: frame(age=[1, "x", 4.5, b"secret"]),
-        {"domain": AGE},
-        "1 row.*2 rows",
-    ),
+    (lambda: frame(age=[1, "x", 4.5, b"secret"]), {"domain": AGE}, "1 row.*2 rows"),
     (lambda: frame(age=[1]).set_index(pd.Index(["p7"])), {"domain": AGE}, "reset_index"),
     (lambda: frame(age=[1, 2]).set_index(pd.Index([5, 7], name="id")), {"domain": AGE}, "reset_index"),
     (lambda: [[1]], {"domain": AGE}, "must be a pandas, polars"),

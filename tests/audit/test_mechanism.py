@@ -157,10 +157,7 @@ FAULTS = {
     "out of sight": (own(extra=hidden), r"TypeError: A result holds a builtins\.list_iterator"),
     "exact": (own(run=exact), r"differ in result: .* went through privacy\.PrivateTable"),
     "homemade noise": (own(run=homemade), r"not deterministic.* went through privacy\.PrivateTable"),
-    "without a table": (
-        own(run=without),
-        r"privacy\.PrivateTable",
-    ),
+    "without a table": (own(run=without), r"privacy\.PrivateTable"),
     "spent twice": (own(run=twice), "cost 2 epsilon by their sensitivities and noise scales, but only 1"),
 }
 

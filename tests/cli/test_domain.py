@@ -535,15 +535,9 @@ def test_a_draft_leaves_out_the_unit_and_the_weights(visits, capsys):
             ["check", "t.csv", "d.yaml", "--weights", "times"],
             "Give --weights NAME and --max-weight N together",
         ),
-        (
-            ["check", "t.csv", "d.yaml", "--unit", "sex", "--max-records", "2"],
-            "'sex'",
-        ),
+        (["check", "t.csv", "d.yaml", "--unit", "sex", "--max-records", "2"], "'sex'"),
         (["check", "t.csv", "d.yaml", "--weights", "sex", "--max-weight", "2"], "and none of the domain"),
-        (
-            ["check", "t.csv", "d.yaml", "--weights", "times", "--max-weight", "0"],
-            "--max-weight",
-        ),
+        (["check", "t.csv", "d.yaml", "--weights", "times", "--max-weight", "0"], "--max-weight"),
         (["check", "t.csv", "d.yaml", "--unit", "whom", "--max-records", "2"], "no column named 'whom'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -141,10 +141,7 @@ PLACES = [
         "age: {min: 0,\n  mox: 9}",
         "line 2, column 3: Attribute 'age' has the key 'mox', which is unknown. Did you mean max?",
     ),
-    (
-        "a: 3\nage: {min: 0, max: x}",
-        "'max'",
-    ),
+    ("a: 3\nage: {min: 0, max: x}", "'max'"),
     ("age: 0-99", "age: {min: 0, max: 99}"),
     (
         "age: [0, 99]",
@@ -158,10 +155,7 @@ PLACES = [
     ("age: {type: int}", "Write {min: 0, max: 99}, for example: a domain file lists values and not types."),
     ("age: {type: int, min: 0, max: 99}", "unknown. Leave it out."),
     ("height: {min: 0, max: 2, step: 0.01}", "bins: [1.4, 1.5, 1.6]"),
-    (
-        "sex: {labels: [F, M], clip: true}",
-        "'clip'",
-    ),
+    ("sex: {labels: [F, M], clip: true}", "'clip'"),
     ("sex:\n  labels:\n  - F\n  - F\n", "'sex'"),
     ("sex: {labels: [F], missing: no}", "missing: false"),
     ("age: {min: 0, max: 010}", "'010'"),

@@ -140,26 +140,14 @@ def test_names_of_columns_are_exact(tmp_path):
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        (
-            "w,n\nZaphod,0\nZaphod,1\n,77777\n",
-            "t.csv",
-            "'w'.*2 rows.*other: true.*'n'.*1 row",
-        ),
-        (
-            "w,n\na,1.5\na,Zaphod\na,\n",
-            "t.csv",
-            r"'n'.*1 row.*0\.\.3.*1 row.*1 row",
-        ),
+        ("w,n\nZaphod,0\nZaphod,1\n,77777\n", "t.csv", "'w'.*2 rows.*other: true.*'n'.*1 row"),
+        ("w,n\na,1.5\na,Zaphod\na,\n", "t.csv", r"'n'.*1 row.*0\.\.3.*1 row.*1 row"),
         (
             "w,n\na,1,Zaphod\n",
             "t.csv",
             "t.csv cannot be read, line 2: it has 3 fields, and 2 were expected: row names need a name too",
         ),
-        (
-            "w,n\na,1\nZaphod\n",
-            "t.csv",
-            r"t\.csv.*line 3",
-        ),
+        ("w,n\na,1\nZaphod\n", "t.csv", r"t\.csv.*line 3"),
         ('w,n\na,1\n"Zaphod,1\nb,2\n', "t.csv", "line 3: a quote that is opened there is not closed"),
         (
             'w,n\na,1\n"Zap"hod,1\nb,2\n',

@@ -203,11 +203,7 @@ def test_bytes_do_not_overflow():
             ValueError,
             r"\[1, 2\]",
         ),
-        (
-            lambda: co.Universe(DOMAIN, ["sex"]).encode({"sex": ["a private word"]}),
-            TypeError,
-            "'sex'.*<U14",
-        ),
+        (lambda: co.Universe(DOMAIN, ["sex"]).encode({"sex": ["a private word"]}), TypeError, "'sex'.*<U14"),
         (lambda: co.Universe(DOMAIN, ["sex"]).column([0], "height"), ValueError, "height"),
     ],
 )

@@ -336,11 +336,7 @@ BAD_SETTINGS = [
     ({"degree": 1, "taxonomies": {"a": [[0, 0, 1]]}}, ValueError, "leave out the degree"),
     ({"taxonomies": [[0, 0, 1]]}, TypeError, "taxonomies must map attribute names"),
     ({"taxonomies": {"a": 3}}, TypeError, "'a'.*int"),
-    (
-        {"taxonomies": {"a": [[0, 0.5, 1]]}},
-        TypeError,
-        "'a'.*float",
-    ),
+    ({"taxonomies": {"a": [[0, 0.5, 1]]}}, TypeError, "'a'.*float"),
     ({"estimate": "both"}, ValueError, "estimate.*'engine'.*'paper'"),
     ({"max_candidates": 0}, ValueError, "max_candidates.*0"),
     ({"max_cells": 0}, ValueError, "max_cells.*0"),

@@ -234,11 +234,7 @@ def test_scores_are_public_comparable_and_described():
         (lambda: Deviations(MARGINAL, [1, np.inf, 2]), ValueError, r"\('a',\).*1 of 3"),
         (lambda: Deviations(MARGINAL, ["1", "2", "3"]), TypeError, r"\('a',\).*texts"),
         (lambda: Deviations(MARGINAL, [1e300, 0, 0]), ValueError, r"below 2\^53 on a grid of 8 bits"),
-        (
-            lambda: Deviations(MARGINAL, [1, 1, 1], weight=0),
-            ValueError,
-            "score.*0",
-        ),
+        (lambda: Deviations(MARGINAL, [1, 1, 1], weight=0), ValueError, "score.*0"),
         (lambda: Deviations(MARGINAL, [1, 1, 1], weight=-1), ValueError, "weight.*-1"),
         (lambda: Deviations(MARGINAL, [1, 1, 1], weight=np.nan), ValueError, "weight.*nan"),
         (

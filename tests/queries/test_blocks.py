@@ -202,11 +202,7 @@ def test_whole_floats_stay_exact_integers():
         (lambda: q.point(float("nan")), ValueError, "point.*nan"),
         (lambda: q.subset([]), ValueError, "distinct codes, at least one, got 0"),
         (lambda: q.subset([1, 1]), ValueError, "distinct codes, at least one, got 2 of which 1"),
-        (
-            lambda: q.subset("12"),
-            TypeError,
-            "subset.*str",
-        ),
+        (lambda: q.subset("12"), TypeError, "subset.*str"),
         (lambda: q.range(3, 2), ValueError, "high end of a range .* at least its low end 3, got 2"),
         (lambda: q.ranges([]), ValueError, "at least one pair"),
         (lambda: q.ranges([(1, 2, 3)]), ValueError, "pair \\(low, high\\), got 3 numbers"),

@@ -103,10 +103,7 @@ def test_conditions_and_evidence_take_labels():
     ("act", "said"),
     [
         (lambda: BY_LABEL.matrix(DOMAIN), "'CUT'.*'cut'"),
-        (
-            lambda: q.kronecker({"cut": q.point("Ideal")}).apply(np.ones(4)),
-            r"'Ideal'.*query\.over\(domain\)",
-        ),
+        (lambda: q.kronecker({"cut": q.point("Ideal")}).apply(np.ones(4)), r"'Ideal'.*query\.over\(domain\)"),
         (lambda: q.point("Idael").over(DOMAIN.attribute("cut")), "Fair.*'Ideal'"),
         (lambda: q.range("Ideal", "Fair").over(DOMAIN.attribute("cut")), "range.*2.*0"),
         (lambda: q.subset(["Ideal", 2]).over(DOMAIN.attribute("cut")), "subset.*2.*1"),

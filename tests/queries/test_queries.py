@@ -152,11 +152,7 @@ def test_large_matrices_are_refused():
         (lambda: q.WeightedSum([]), ValueError, "at least one term"),
         (lambda: q.WeightedSum([q.marginal(("a",))]), TypeError, "pair .*got Product"),
         (lambda: q.WeightedSum([(1, q.prefix())]), TypeError, "queries.Product, got Prefix"),
-        (
-            lambda: q.WeightedSum([(np.nan, q.marginal(("a",)))]),
-            ValueError,
-            "term.*nan",
-        ),
+        (lambda: q.WeightedSum([(np.nan, q.marginal(("a",)))]), ValueError, "term.*nan"),
         (
             lambda: q.WeightedSum([(1, q.marginal(("a",))), (1, q.marginal(("b",)))]),
             ValueError,

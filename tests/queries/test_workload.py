@@ -142,11 +142,7 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
             TypeError,
             "'queries' must map.*got list",
         ),
-        (
-            lambda: Workload([{"clique": ["age"], "queries": {"age": "cdf"}}]),
-            ValueError,
-            "identity",
-        ),
+        (lambda: Workload([{"clique": ["age"], "queries": {"age": "cdf"}}]), ValueError, "identity"),
         (lambda: Workload([{"clique": ["age"], "terms": [{"queries": {}}]}]), ValueError, "'coefficient'"),
         (lambda: Workload([{"clique": ["age"], "weight": 0}]), ValueError, "weight must be > 0, got 0"),
         (lambda: Workload([{"clique": ["age"], "weight": -1}]), ValueError, "weight must be > 0"),
@@ -164,11 +160,7 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
             r"stands twice .*entries 0 and 1.*weight",
         ),
         (lambda: Entry("age"), TypeError, "a query on a clique, got str"),
-        (
-            lambda: Workload.of_marginals("age"),
-            TypeError,
-            "str",
-        ),
+        (lambda: Workload.of_marginals("age"), TypeError, "str"),
         (lambda: Workload.of_marginals([]), ValueError, "at least one entry"),
         (lambda: Workload([["zip"]]).over(DOMAIN), ValueError, "workload entry 0: .*'zip', which is not"),
         (
@@ -183,11 +175,7 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
             "k must be at most the number of attributes, 3, got 4",
         ),
         (lambda: Workload.all_kway(DOMAIN, 2.5), TypeError, r"k.*float 2\.5"),
-        (
-            lambda: Workload.all_kway(DOMAIN, 2, max_cells=7),
-            ValueError,
-            "2-way.*7",
-        ),
+        (lambda: Workload.all_kway(DOMAIN, 2, max_cells=7), ValueError, "2-way.*7"),
         (lambda: Workload.all_kway(DOMAIN, 2, max_cells=0), ValueError, "max_cells.*0"),
     ],
 )

@@ -267,11 +267,7 @@ def test_host_part_is_gone_after_a_transformation_and_says_so(name):
         ((None, np.nan, "float32"), ValueError, "total.*nan"),
         ((None, True, "float32"), TypeError, "total.*bool"),
         ((None, TOTAL, "float16"), ValueError, "dtype.*'float32'.*'float64'.*'float16'"),
-        (
-            ([LinearMeasurement(("a",), [1.0], 1.0)], TOTAL, "float32"),
-            ValueError,
-            r"\(3,\).*\(1,\)",
-        ),
+        (([LinearMeasurement(("a",), [1.0], 1.0)], TOTAL, "float32"), ValueError, r"\(3,\).*\(1,\)"),
         (
             ([LinearMeasurement(("z",), [1.0], 1.0)], TOTAL, "float32"),
             ValueError,

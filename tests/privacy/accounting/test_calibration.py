@@ -126,11 +126,7 @@ def test_a_better_accountant_never_needs_more_noise_and_more_budget_never_more()
         ({"queries": ["a"]}, TypeError, "A query must be"),
         ({"queries": [DenseMatrix(("a",), [[0.5, 0, 0, 1]])]}, ValueError, r"\('a',\).*queries\.quantise"),
         ({"queries": [marginal(["z"])]}, ValueError, "z"),
-        (
-            {"weights": 3},
-            TypeError,
-            "weights.*int",
-        ),
+        ({"weights": 3}, TypeError, "weights.*int"),
         ({"weights": [1]}, ValueError, "one weight a query: expected 8, got 1"),
         ({"weights": [1] * 7 + [0]}, ValueError, "budget.*0"),
         ({"max_weight": 0}, ValueError, "max_weight.*0"),

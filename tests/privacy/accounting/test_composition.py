@@ -172,16 +172,8 @@ def test_statements():
         (lambda: Composition([], AR), ValueError, "at least one event"),
         (lambda: Composition([Pure(1)], None), ValueError, "replace-one"),
         (lambda: Composition([0.1], AR), TypeError, "An event must be"),
-        (
-            lambda: Composition(Pure(1), AR),
-            TypeError,
-            "events.*Pure",
-        ),
-        (
-            lambda: Composition({Pure(1): 2}, AR),
-            TypeError,
-            "events.*dict",
-        ),
+        (lambda: Composition(Pure(1), AR), TypeError, "events.*Pure"),
+        (lambda: Composition({Pure(1): 2}, AR), TypeError, "events.*dict"),
         (lambda: Composition([(Pure(1), 0)], AR), ValueError, "count"),
         (lambda: Composition([(Pure(1), 1.5)], AR), TypeError, "count"),
         (lambda: Composition([Response(1)], AR), ValueError, "replace-one"),

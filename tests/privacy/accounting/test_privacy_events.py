@@ -137,11 +137,7 @@ def test_bad_rhos(kind, value, error):
         (lambda: e.LaplaceEvent("0.1", (2,), 10.0), ValueError, "epsilon 0.1 is too small for moves of 2"),
         (lambda: e.GaussianEvent("0.004", (1,), 10.0), ValueError, "rho 0.004 is too small for moves of 1"),
         (lambda: e.LaplaceEvent(1, 3), TypeError, "shifts.*int"),
-        (
-            lambda: e.GaussianEvent(1, "12"),
-            TypeError,
-            "shifts.*str",
-        ),
+        (lambda: e.GaussianEvent(1, "12"), TypeError, "shifts.*str"),
         (
             lambda: e.LaplaceEvent("1e-100", (2,), 1.0),
             ValueError,
