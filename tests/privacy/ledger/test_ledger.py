@@ -259,7 +259,7 @@ BAD_REGISTERS = [
     ({"measure": "gdp"}, ValueError, "measure must be one of 'pure', 'zcdp', 'renyi'"),
     ({"epsilon": "1e-41"}, ValueError, "epsilon.*1e-12"),
     ({"epsilon": "1e7"}, ValueError, "epsilon.*1e-12"),
-    ({"epsilon": "1e7", "delta": 1e-9}, ValueError, "epsilon.*1e-12"),
+    ({"epsilon": "1e7", "delta": 1e-9}, ValueError, "rho.*1e-12"),
     ({"epsilon": "1e7", "delta": 1e-9, "measure": "renyi"}, ValueError, "Renyi"),
     ({"epsilon": "1e-300"}, ValueError, "1e-300"),
     ({"epsilon": 1, "delta": "1e-300", "measure": "pure"}, ValueError, "got delta about 1e-300"),
