@@ -240,7 +240,7 @@ def test_discovery_and_units():
     for shown, whom in ((synth, "one who"), (made(unit=None), "one row")):
         assert whom in shown._repr_html_()
     assert "all records of one who" in synth._repr_html_() and "Not fitted" in made()._repr_html_()
-    with pytest.raises(ValueError, match="relation must be"):
+    with pytest.raises(ValueError, match="relation"):
         made(relation="neither")
 
 
@@ -254,7 +254,7 @@ def test_answers_and_files(fitted, tmp_path):
     vague = fitted.query("job=cook,age<20,member=True")
     assert "(no interval: it rests on the model alone)" in str(vague) and vague.share_low is None
     fitted.report(tmp_path / "r.html")
-    assert "How good it is" in (tmp_path / "r.html").read_text()
+    assert "<h2" in (tmp_path / "r.html").read_text()
     fitted.save(tmp_path / "r")
     again = pj.load(tmp_path / "r")
     assert np.allclose(again.model.marginal(("job",)), fitted.release.model.marginal(("job",)))
@@ -301,7 +301,7 @@ def test_a_ledger_gives_the_same_answers_under_the_same_key(tmp_path):
         assert all(np.array_equal(a.values, b.values) for a, b in same)
         with pytest.raises(pj.privacy.BudgetExceeded):
             made().fit(frame, domain, ledger=ledger, key="two")
-    with pytest.raises(ValueError, match="give the ledger too"):
+    with pytest.raises(ValueError, match="ledger"):
         made().fit(frame, domain, key="one")
 
 
@@ -343,25 +343,21 @@ BAD = [
         "Several columns have the same name: age",
     ),
     (lambda: pd.DataFrame([[1]], columns=[" "]), {"domain": AGE}, "must be a non-empty string"),
-    (
-        lambda: frame(age=[1, "x", 4.5, b"secret"]),
-        {"domain": AGE},
-        "1 row lies outside .* and 2 rows have a value that is no number",
-    ),
+    (lambda: frame(age=[1, "x", 4.5, b"secret"]), {"domain": AGE}, "1 row.*2 rows"),
     (lambda: frame(age=[1]).set_index(pd.Index(["p7"])), {"domain": AGE}, "reset_index"),
     (lambda: frame(age=[1, 2]).set_index(pd.Index([5, 7], name="id")), {"domain": AGE}, "reset_index"),
     (lambda: [[1]], {"domain": AGE}, "must be a pandas, polars"),
     (lambda: frame(age=[1, 500]), {"domain": AGE}, "1 row lies outside"),
     (lambda: frame(age=[1]), {"domain": "none.yaml"}, "none.yaml"),
-    (lambda: frame(age=["a", "b"]), {"discover": 0.1}, "without a delta"),
-    (lambda: frame(age=[1]), {"discover": 2}, r"open columns, must be a share between 0 and 1"),
+    (lambda: frame(age=["a", "b"]), {"discover": 0.1}, "delta=1e-6"),
+    (lambda: frame(age=[1]), {"discover": 2}, "discover.*2"),
     (lambda: frame(age=[1])["age"], {"domain": AGE}, "must have named columns, got a Series"),
     (lambda: pl.LazyFrame({"age": [1]}), {"domain": AGE}, r"is lazy: call collect\(\) first"),
     (lambda: frame(age=[1]), {"domain": 5}, "a domain file or its content, got int"),
-    (lambda: frame(age=[1]), {"domain": AGE, "workload": "age"}, "workload must be a pgmjax.Workload"),
+    (lambda: frame(age=[1]), {"domain": AGE, "workload": "age"}, "workload.*Workload.*str"),
     (lambda: frame(age=[1, 10**30]), {"domain": AGE}, "1 row lies outside"),
-    (lambda: frame(age=[1, "secret"]), {"domain": AGE}, "1 row has a value that is no number"),
-    (lambda: frame(age=["1", "secret"]), {"domain": AGE}, "1 row has a value that is no number"),
+    (lambda: frame(age=[1, "secret"]), {"domain": AGE}, "1 row"),
+    (lambda: frame(age=["1", "secret"]), {"domain": AGE}, "1 row"),
     (
         lambda: duckdb.sql("select cast(x as int) as age from (values ('1'), ('secret')) t(x)"),
         {"domain": AGE},
@@ -402,18 +398,18 @@ def test_what_is_refused(make, given, said):
 
 @pytest.mark.parametrize("n", [0, -1, 2.5])
 def test_how_many_rows_can_be_drawn(fitted, n):
-    with pytest.raises((ValueError, TypeError), match="n must be"):
+    with pytest.raises((ValueError, TypeError), match=r"^n "):
         fitted.sample(n)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"mechanism": "mstt"}, "one of 'auto', 'aim', .* Did you mean 'mst'"),
+        ({"mechanism": "mstt"}, "'auto'.*'aim'.*'mst'"),
         ({"relation": "neither"}, "relation"),
         ({"epsilon": -1}, "epsilon"),
         ({"unit": pj.Unit("who", 2)}, "no column named 'who', which Unit names"),
-        ({"unit": pj.Unit("age", 2)}, "is an attribute of the domain"),
+        ({"unit": pj.Unit("age", 2)}, "'age'"),
         ({"mechanism": pj.mechanisms.MST(1, "add-remove")}, "must be those given beside it"),
         (
             {
@@ -438,6 +434,6 @@ def test_a_unit_is_no_text():
 
 def test_what_was_refused_is_shown():
     made = pj.Synthesizer(epsilon=1, relation="add-remove")
-    with pytest.raises(ValueError, match="relation must be"):
+    with pytest.raises(ValueError, match="relation"):
         made.set_params(relation="nearly")
     assert "nearly" in repr(made) and "nearly" in made._repr_html_()

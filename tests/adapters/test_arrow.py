@@ -166,5 +166,5 @@ def test_bad_tables_of_measurements():
 
 def test_a_column_twice_is_refused():
     table = pyarrow.table([pyarrow.array([0]), pyarrow.array([1])], names=["n", "n"])
-    with pytest.raises(ValueError, match="2 columns named 'n'"):
+    with pytest.raises(ValueError, match="'n'"):
         arrow.rows_from_arrow(table, pj.Domain({"n": 3}))

@@ -88,7 +88,7 @@ def test_objects_that_are_none_of_mbis():
         mbi.from_mbi(DOMAIN, [SimpleNamespace(noisy_measurement=[1.0], clique=("a",))])
     with pytest.raises(TypeError, match="attributes and shape"):
         mbi.from_mbi(SimpleNamespace(), [])
-    with pytest.raises(TypeError, match="must be a string"):
+    with pytest.raises(TypeError, match=r"name.*int"):
         mbi.from_mbi(SimpleNamespace(attributes=(0, 1), shape=(2, 2)), [])
     with pytest.raises(TypeError, match="clique vector"):
         mbi.model_from_mbi(object())

@@ -195,13 +195,13 @@ def test_a_mechanism_is_run_with_a_trial_number_of_its_own():
 
 
 def test_refused():
-    with pytest.raises(ValueError, match="alpha must be < 1"):
+    with pytest.raises(ValueError, match=r"alpha.*1"):
         blackbox.epsilon_lower_bound([1, 2], [1, 2], alpha=1)
-    with pytest.raises(ValueError, match="delta must be >= 0"):
+    with pytest.raises(ValueError, match=r"delta.*-1"):
         blackbox.epsilon_lower_bound([1, 2], [1, 2], delta=-1)
     with pytest.raises(ValueError, match="second must hold at least two outputs, got 1"):
         blackbox.mu_lower_bound([1, 2], [1])
     with pytest.raises(ValueError, match="An output is NaN"):
         blackbox.epsilon_lower_bound([1.0, math.nan], [1.0, 2.0])
-    with pytest.raises(ValueError, match="trials must be an integer >= 2"):
+    with pytest.raises(ValueError, match=r"trials.*1"):
         blackbox.audit_blackbox(lambda table, trial: 0, [], [1], 1)

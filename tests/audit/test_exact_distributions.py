@@ -65,11 +65,11 @@ def test_delta_of_the_laplace_is_zero_from_its_epsilon_on():
 
 
 def test_refused_noise():
-    with pytest.raises(TypeError, match="shift must be an integer"):
+    with pytest.raises(TypeError, match=r"shift.*float 0\.5"):
         exact.noise_epsilon(DiscreteLaplace(1.0), 0.5)
     with pytest.raises(TypeError, match="give the probabilities of another distribution to channel_epsilon"):
         exact.noise_epsilon("laplace", 1)
-    with pytest.raises(ValueError, match="epsilon must be >= 0"):
+    with pytest.raises(ValueError, match=r"epsilon.*-1"):
         exact.noise_delta(DiscreteLaplace(1.0), 1, -1.0)
     with pytest.raises(ValueError, match="take a smaller scale or shift"):
         exact.noise_delta(DiscreteGaussian(1e8), 1, 1.0)
@@ -113,7 +113,7 @@ def test_refused_selections():
         exact.selection_epsilon(channels.exponential, candidates=12)
     with pytest.raises(ValueError, match="must return 3 probabilities"):
         exact.selection_epsilon(lambda scores: scores * 1.0)
-    with pytest.raises(ValueError, match="candidates must be an integer >= 2"):
+    with pytest.raises(ValueError, match=r"candidates.*1"):
         exact.selection_epsilon(channels.exponential, 1)
-    with pytest.raises(TypeError, match="sensitivity must be an integer"):
+    with pytest.raises(TypeError, match=r"sensitivity.*float 0\.5"):
         exact.selection_epsilon(channels.exponential, 3, 0.5)

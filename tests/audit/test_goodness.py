@@ -203,7 +203,7 @@ def test_refused_distributions():
 def test_refused_powers():
     with pytest.raises(ValueError, match="off_by must differ from 1"):
         power.draws_needed(FOUR, 1)
-    with pytest.raises(ValueError, match="alpha must be > 0"):
+    with pytest.raises(ValueError, match=r"alpha.*0"):
         power.draws_needed(FOUR, 2, alpha=0)
     with pytest.raises(ValueError, match="take a larger difference"):
         power.draws_needed(FOUR, 1 + 1e-9)

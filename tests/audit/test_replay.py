@@ -125,7 +125,7 @@ def test_more_than_claimed_is_found():
 
     pairs = list(neighbours(DOMAIN, Relation.ADD_REMOVE, pairs=4))
     assert replay.check_pairs(run, pairs, epsilon=Fraction(1, 2)).epsilon == 0.5
-    with pytest.raises(NonInterferenceError, match=r"cost 0\.5 epsilon by their.* but only 0\.4 is claimed"):
+    with pytest.raises(NonInterferenceError, match=r"0\.5.*0\.4"):
         replay.check_pairs(run, pairs, epsilon="0.4")
     with pytest.raises(NonInterferenceError, match=r"cost 0\.125 rho"):
         replay.check_pairs(run, pairs, rho=Fraction(1, 10))

@@ -118,7 +118,7 @@ def test_answers_of_a_table(bench, tmp_path, monkeypatch):
     ):
         np.testing.assert_array_equal(ours, theirs)
     monkeypatch.setenv("PGMJAX_DATA", str(tmp_path / "t"))
-    with pytest.raises(ValueError, match=r"fit-t needs the table .*t.csv.gz, which is not there"):
+    with pytest.raises(ValueError, match=r"fit-t.*t\.csv\.gz"):
         cases.answers(case)
 
 
@@ -156,13 +156,13 @@ def test_cases_are_refused_in_words(bench, file, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="there is no file of cases at"):
         cases.read(tmp_path / "none.json")
     (tmp_path / "bad.json").write_text("[")
-    with pytest.raises(ValueError, match="is not JSON"):
+    with pytest.raises(ValueError, match="JSON"):
         cases.read(tmp_path / "bad.json")
     (tmp_path / "list.json").write_text("[]")
     with pytest.raises(ValueError, match="must hold an object of cases by name, got list"):
         cases.read(tmp_path / "list.json")
     (tmp_path / "kind.json").write_text('{"x": {"kind": "other"}}')
-    with pytest.raises(ValueError, match="the kind of case 'x' must be oracle, fit or loop, got 'other'"):
+    with pytest.raises(ValueError, match=r"'x'.*'other'"):
         cases.load("x", tmp_path / "kind.json")
 
 
@@ -226,7 +226,7 @@ def test_versus_refuses_in_words(bench, file, monkeypatch, capsys):
     with pytest.raises(ValueError, match="--batch is for fits; oracle-tiny is of kind oracle"):
         versus.measure(cases.load("oracle-tiny", file), options)
     monkeypatch.delattr(pj.Estimator, "fit_batch", raising=False)
-    with pytest.raises(ValueError, match=r"this version of the library has no Estimator\.fit_batch"):
+    with pytest.raises(ValueError, match=r"Estimator\.fit_batch"):
         versus.measure(cases.load("fit-tiny", file), options)
 
 

@@ -79,12 +79,12 @@ def test_failures_are_told_and_not_fatal(grid, capsys):
 def test_bad_input_is_told_before_anything_runs(grid, tmp_path, capsys):
     grid.write_text(GRID.replace("trials", "trails"))
     assert main(["bench", "run", str(grid)]) == 2
-    assert "[grid]: the key 'trials' is missing" in capsys.readouterr().err
+    assert "'trials'" in capsys.readouterr().err
     assert not (tmp_path / "small.duckdb").exists()
     assert main(["bench", "run", "no.toml"]) == 2
-    assert "There is no grid file no.toml" in capsys.readouterr().err
+    assert "no.toml" in capsys.readouterr().err
     assert main(["bench", "report", "no.duckdb"]) == 2
-    assert "There is no file of results no.duckdb" in capsys.readouterr().err
+    assert "no.duckdb" in capsys.readouterr().err
 
 
 def test_a_workload_of_more_answers_than_a_column_holds_is_a_refused_row(grid, tmp_path, capsys):

@@ -75,7 +75,7 @@ def test_the_cap_holds(folder, capsys):
 def test_a_failed_fit_goes_on_under_its_charge(folder, capsys, monkeypatch):
     monkeypatch.setattr(Estimator, "fit", lambda *given, **more: 1 / 0)
     assert release(folder, "one") == 1
-    assert "Run the same command again, or pgmjax release --resume" in capsys.readouterr().err
+    assert "pgmjax release --resume" in capsys.readouterr().err
     monkeypatch.undo()
     assert release(folder, "one") == 0
     assert "no further cost" in capsys.readouterr().out
@@ -88,7 +88,7 @@ def test_an_interrupt_says_how_to_go_on(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(Estimator, "fit", interrupted)
     assert release(folder, "one") == 130
-    assert "Run the same command again, or pgmjax release --resume" in capsys.readouterr().err
+    assert "pgmjax release --resume" in capsys.readouterr().err
     monkeypatch.undo()
     assert main(["release", "--resume", str(folder / "one.partial")]) == 0
     assert "the answers are those of an earlier run" in capsys.readouterr().out
@@ -99,15 +99,15 @@ def test_a_changed_table_is_another_table(folder, capsys):
     with open(folder / "t.csv", "a") as file:
         file.write("\n")
     assert release(folder, "one") == 2
-    assert "no account for this table, or the table's file was changed" in capsys.readouterr().err
+    assert ".ledger" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "more, words",
     [
-        (["--insecure-seed", "1"], "takes secure noise only"),
-        (["--ledger", "none.ledger"], "There is no ledger none.ledger"),
-        (["--delta", "1e-9"], "This account was made without a delta: leave the delta out"),
+        (["--insecure-seed", "1"], "'small'"),
+        (["--ledger", "none.ledger"], "none.ledger"),
+        (["--delta", "1e-9"], "event 1"),
     ],
 )
 def test_refusals_cost_nothing(folder, more, words, capsys):

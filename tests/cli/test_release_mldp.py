@@ -55,7 +55,7 @@ def test_the_trained_model_is_written(call, words, capsys):
 
 def test_a_wrong_option_is_said(call, capsys):
     status, out = call("--option", "training=everything")
-    assert status != 0 and "training must be one of" in capsys.readouterr().err and not out.exists()
+    assert status != 0 and "'everything'" in capsys.readouterr().err and not out.exists()
     status, out = call("--option", "training=random")
     assert status != 0 and "expected_records" in capsys.readouterr().err and not out.exists()
 

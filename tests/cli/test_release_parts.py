@@ -104,11 +104,9 @@ def test_the_others_are_written_and_it_is_added_for_free(part, error, table, cap
         for _ in range(2):  # the second turn fails as the first did
             assert main(words(table)) == 1
             said = capsys.readouterr()
-            assert f"{part} is missing" in said.err and said.err.count("\n") == 1
-            assert (
-                f"pgmjax release --resume {table / 'out.partial'}: it adds what is missing at no" in said.err
-            )
-            assert said.out.startswith(f"Release written to {table / 'out'}\n")
+            assert part in said.err and said.err.count("\n") == 1
+            assert f"pgmjax release --resume {table / 'out.partial'}" in said.err
+            assert said.out.splitlines()[0].endswith(str(table / "out"))
     record = json.loads((table / "out" / "release.json").read_text())
     why = LACKING_DISK if error is FULL else "not enough memory"
     assert record["missing"] == {part: why} and "someone" not in json.dumps(record)
@@ -135,7 +133,7 @@ def test_an_interrupt_in_any_part_goes_on(part, table, capsys, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, half_written(KeyboardInterrupt(), part))
         assert main(words(table)) == 130
-    assert "the noisy answers are in" in capsys.readouterr().err and not (table / "out").exists()
+    assert "out.partial" in capsys.readouterr().err and not (table / "out").exists()
     draws = drawn(monkeypatch)
     assert main(["release", "--resume", str(table / "out.partial"), "--rows", "7"]) == 0 and not draws
     assert sorted(os.listdir(table)) == ["d.json", "out", "t.csv"]
@@ -152,7 +150,7 @@ def test_several_parts_and_another_command_in_the_same_place(table, capsys, monk
     printed = json.loads(said.out)
     assert printed["missing"] == {"model": "ValueError", "answers.parquet": LACKING_DISK}
     assert main(words(table, epsilon="2")) == 2
-    assert "holds the noisy answers of another run" in capsys.readouterr().err
+    assert "pgmjax release --resume" in capsys.readouterr().err
     (table / "out" / "release.json").write_text("{}")  # no longer what was published
     assert main(words(table)) == 2 and "exists" in capsys.readouterr().err
 
@@ -173,7 +171,7 @@ def test_killed_between_the_release_and_the_end(table, capsys, monkeypatch):
         main(words(table))
     before = (table / "out" / "release.json").read_bytes()
     assert (table / "out.partial").exists() and capsys.readouterr().out == ""
-    assert main(words(table)) == 0 and "Release written to" in capsys.readouterr().out
+    assert main(words(table)) == 0 and str(table / "out") in capsys.readouterr().out
     assert sorted(os.listdir(table)) == ["d.json", "out", "t.csv"]
     assert (table / "out" / "release.json").read_bytes() == before
 
@@ -181,7 +179,7 @@ def test_killed_between_the_release_and_the_end(table, capsys, monkeypatch):
 def test_a_release_that_is_saved_says_what_it_lacks(small_release, tmp_path, monkeypatch):
     with (
         monkeypatch.context() as patch,
-        pytest.raises(RuntimeError, match=r"answers.parquet is missing \(.Errno"),
+        pytest.raises(RuntimeError, match=r"answers\.parquet.*Errno"),
     ):
         patch.setattr(tables, "write_answers", half_written(FULL, "answers.parquet"))
         small_release.save(tmp_path / "r")
@@ -198,9 +196,9 @@ def test_tables_to_analyse_are_drawn_from_a_finished_release(tmp_path, monkeypat
     words = ["--domain", "d.json", "--epsilon", "1", "--relation", "replace-one", "--insecure-seed", "1"]
     assert main(["release", "t.csv", *words, "--all-kway", "2", "--out", "made", "--quiet"]) == 0
     assert main(["release", "made", "--tables", "1"]) == 2 and not pathlib.Path("made/tables").exists()
-    assert "--tables must be an integer >= 2, got 1" in capsys.readouterr().err
+    assert "--tables" in capsys.readouterr().err
     assert main(["release", "made", "--tables", "3", "--epsilon", "1"]) == 2
-    assert "--epsilon cannot be used with --tables" in capsys.readouterr().err
+    assert "--epsilon" in capsys.readouterr().err
     assert main(["release", "made", "--tables", "3", "--rows", "40", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tables"] == 3
     found = [parquet.read_table(f"made/tables/{number}.parquet").to_pylist() for number in (1, 2, 3)]

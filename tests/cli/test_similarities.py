@@ -52,7 +52,7 @@ def test_predictions_are_those_of_the_mechanism(folder, capsys, protect):
 def test_all_pairs_go_into_a_file(folder, capsys):
     assert main([*words(), "--out", "s.csv"]) == 0
     said = capsys.readouterr()
-    assert "Spent: epsilon = 3 under replace-one, protecting all ratings of one record" in said.out
+    assert "epsilon = 3" in said.out and "replace-one" in said.out
     assert "research only" in said.err
     lines = (folder / "s.csv").read_text().splitlines()
     assert lines[0] == "record,other,similarity" and len(lines) == 1 + 12 * 11 // 2
@@ -70,14 +70,14 @@ def test_choices_are_those_of_the_library():
         ([], {}, "Say what to predict"),
         (["3"], {}, "two numbers of records"),
         (["3,3"], {}, "two different records"),
-        (["3,12"], {}, "records of pairs must lie in 0..11"),
-        (["3,4"], {"items": 8}, "items of ratings must lie in 0..7"),
-        (["3,4"], {"scale": "2,5"}, "outside the stated scale"),
+        (["3,12"], {}, "0..11"),
+        (["3,4"], {"items": 8}, "0..7"),
+        (["3,4"], {"scale": "2,5"}, "scale"),
         (["3,4"], {"scale": "5"}, "--scale must be"),
         (["3,4"], {"relation": "add-remove"}, "replace-one"),
-        (["3,4"], {"epsilon": "-1"}, "--epsilon must be > 0"),
+        (["3,4"], {"epsilon": "-1"}, "--epsilon"),
         (["3,4"], {"training_count": 67}, "66"),
-        (["3,4"], {"learner": "forest"}, "--learner must be one of"),
+        (["3,4"], {"learner": "forest"}, "--learner"),
     ],
 )
 def test_bad_input(folder, capsys, more, changed, message):

@@ -34,7 +34,7 @@ def test_the_encoding_is_asked_for_and_taken(folder, capsys):
     assert release("--encoding", "cp1252") == 0
     assert main(["query", "out", "town=Genève", "--json"]) == 0
     assert release("--encoding", "klingon", out="o2") == 2
-    assert "encoding must be that of a text file" in capsys.readouterr().err
+    assert "'klingon'" in capsys.readouterr().err
 
 
 def test_perturb_has_the_option_by_another_name(folder, capsys):
@@ -62,7 +62,7 @@ def test_the_domain_commands_take_it(folder, capsys):
     assert main(["domain", "draft", "u.csv"]) == 2
     assert main(["domain", "draft", "u.csv", "--encoding", "cp1252"]) == 0
     assert "größe: discover" in capsys.readouterr().out
-    with pytest.warns(UserWarning, match="reads every value"):
+    with pytest.warns(UserWarning, match="--public"):
         assert main(["domain", "draft", "u.csv", "--encoding", "cp1252", "--public"]) == 0
     assert "größe:\n  labels: [groß]\n" in capsys.readouterr().out
 
@@ -132,5 +132,5 @@ def test_a_definition_keeps_the_encoding():
     held = TableDefinition(domain, encoding="windows-1252")
     assert held.encoding == "cp1252" and TableDefinition.from_dict(held.to_dict()) == held
     assert "encoding" not in TableDefinition(domain, encoding="UTF8").to_dict()
-    with pytest.raises(ValueError, match="encoding must be that of a text file"):
+    with pytest.raises(ValueError, match=r"encoding.*'klingon'"):
         TableDefinition(domain, encoding="klingon")

@@ -82,12 +82,12 @@ def test_rows_without_a_code_are_counted(coder, array, outside, missing):
 @pytest.mark.parametrize(
     ("coder", "array", "message"),
     [
-        (CODES, pa.array([datetime.date(2020, 1, 1)]), r"of type date32\[day\], and it takes codes 0..2"),
-        (BINS, pa.array([datetime.date(2020, 1, 1)]), r"of type date32\[day\], and it has bins of numbers"),
-        (WORDS, pa.array([1, 2]), "of type int64, and it has labels, and none of them is a number"),
-        (WORDS, pa.array([decimal.Decimal("1.5")]), r"of type decimal128\(2, 1\), and it has labels"),
-        (WORDS, pa.array([b"a"]), "values are of type binary"),
-        (WORDS, pa.array([["a"]]), "values are of type list"),
+        (CODES, pa.array([datetime.date(2020, 1, 1)]), r"date32\[day\].*0\.\.2"),
+        (BINS, pa.array([datetime.date(2020, 1, 1)]), r"date32\[day\]"),
+        (WORDS, pa.array([1, 2]), "int64.*labels"),
+        (WORDS, pa.array([decimal.Decimal("1.5")]), r"decimal128\(2, 1\)"),
+        (WORDS, pa.array([b"a"]), "binary"),
+        (WORDS, pa.array([["a"]]), "list"),
     ],
 )
 def test_types_that_no_attribute_takes(coder, array, message):

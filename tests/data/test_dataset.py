@@ -195,9 +195,9 @@ COLUMNS = {"a": [0, 1], "b": [1, 1]}
     ("columns", "options", "kind", "message"),
     [
         ({"a": [0, 1]}, {}, ValueError, "no column for the attribute 'b' of the domain"),
-        ([[0, 1], [1, 1]], {}, TypeError, "columns must be a mapping from name to codes, got list"),
-        ({**COLUMNS, "a": [0, 3]}, {}, ValueError, "Attribute 'a': 1 row lies outside its codes 0..2"),
-        ({**COLUMNS, "a": [-1, -2]}, {}, ValueError, "Attribute 'a': 2 rows lie outside its codes 0..2"),
+        ([[0, 1], [1, 1]], {}, TypeError, "columns.*list"),
+        ({**COLUMNS, "a": [0, 3]}, {}, ValueError, r"'a'.*1 row.*0\.\.2"),
+        ({**COLUMNS, "a": [-1, -2]}, {}, ValueError, r"'a'.*2 rows.*0\.\.2"),
         (
             {**COLUMNS, "a": [0.0, 1.0]},
             {},
@@ -264,36 +264,11 @@ COLUMNS = {"a": [0, 1], "b": [1, 1]}
             "weights need max_weight, the largest weight that a record may",
         ),
         (COLUMNS, {"max_weight": 2}, ValueError, "max_weight is given without weights"),
-        (
-            COLUMNS,
-            {"weights": [1, 2], "max_weight": 0},
-            ValueError,
-            "max_weight must be an integer in 1..9007199254740991",
-        ),
-        (
-            COLUMNS,
-            {"weights": [1, 2], "max_weight": 2**53},
-            ValueError,
-            "max_weight must be an integer in 1..",
-        ),
-        (
-            COLUMNS,
-            {"weights": [1, 2], "max_weight": 2.5},
-            TypeError,
-            "max_weight must be an integer, got float",
-        ),
-        (
-            COLUMNS,
-            {"weights": [1, 3], "max_weight": 2},
-            ValueError,
-            "Weights: 1 row is not an integer in 0..2",
-        ),
-        (
-            COLUMNS,
-            {"weights": [-1, -1], "max_weight": 2},
-            ValueError,
-            "Weights: 2 rows are not integers in 0..2",
-        ),
+        (COLUMNS, {"weights": [1, 2], "max_weight": 0}, ValueError, r"max_weight.*1\.\.9007199254740991"),
+        (COLUMNS, {"weights": [1, 2], "max_weight": 2**53}, ValueError, r"max_weight.*1\.\."),
+        (COLUMNS, {"weights": [1, 2], "max_weight": 2.5}, TypeError, r"max_weight.*float 2\.5"),
+        (COLUMNS, {"weights": [1, 3], "max_weight": 2}, ValueError, r"1 row.*0\.\.2"),
+        (COLUMNS, {"weights": [-1, -1], "max_weight": 2}, ValueError, r"2 rows.*0\.\.2"),
         (
             COLUMNS,
             {"weights": [1.0, 2.0], "max_weight": 2},
@@ -306,12 +281,7 @@ COLUMNS = {"a": [0, 1], "b": [1, 1]}
             ValueError,
             r"\(and weights\) must have equally many rows, got \[1, 2\]",
         ),
-        (
-            COLUMNS,
-            {"weights": [2**53 - 1] * 2, "max_weight": 2**53 - 1},
-            ValueError,
-            "total weight .* below 2\\*\\*53",
-        ),
+        (COLUMNS, {"weights": [2**53 - 1] * 2, "max_weight": 2**53 - 1}, ValueError, r"2\*\*53"),
     ],
 )
 def test_bad_columns_are_refused(columns, options, kind, message):
@@ -325,26 +295,16 @@ FRAME = pandas.DataFrame({"a": [0, 1], "b": [1, 1], "k": [1, 2]})
 @pytest.mark.parametrize(
     ("frame", "options", "kind", "message"),
     [
-        (FRAME[["a"]], {}, ValueError, "The table has no column named 'b'"),
+        (FRAME[["a"]], {}, ValueError, "'b'"),
         (FRAME[["a", "b", "a"]], {}, ValueError, "The table has 2 columns named 'a', and needs one"),
-        (COLUMNS, {}, TypeError, "must be a pandas or polars DataFrame or an Arrow table, got dict"),
-        (FRAME.assign(a=[0, 7]), {}, ValueError, "Attribute 'a': 1 row lies outside its codes 0..2"),
-        (
-            FRAME.assign(a=[0, np.nan]),
-            {},
-            ValueError,
-            "Attribute 'a': 1 row has no value and it has no missing bucket",
-        ),
-        (FRAME.assign(a=["x", "y"]), {}, ValueError, "Attribute 'a': 2 rows hold text"),
-        (
-            FRAME.astype({"a": "datetime64[ns]"}),
-            {},
-            TypeError,
-            "Column 'a': its values are of type timestamp",
-        ),
-        (FRAME.iloc[:0], {}, ValueError, "table is empty: it must hold at least one record"),
+        (COLUMNS, {}, TypeError, "DataFrame.*dict"),
+        (FRAME.assign(a=[0, 7]), {}, ValueError, r"'a'.*1 row.*0\.\.2"),
+        (FRAME.assign(a=[0, np.nan]), {}, ValueError, "'a'.*1 row.*missing: true"),
+        (FRAME.assign(a=["x", "y"]), {}, ValueError, "'a'.*2 rows.*text"),
+        (FRAME.astype({"a": "datetime64[ns]"}), {}, TypeError, "'a'.*timestamp"),
+        (FRAME.iloc[:0], {}, ValueError, "record"),
         (FRAME, {"weights": "k"}, ValueError, "weights need max_weight"),
-        (FRAME, {"weights": "k", "max_weight": 1}, ValueError, "Weights: 1 row is not an integer in 0..1"),
+        (FRAME, {"weights": "k", "max_weight": 1}, ValueError, r"1 row.*0\.\.1"),
         (
             FRAME,
             {"weights": "w", "max_weight": 1},
@@ -374,8 +334,8 @@ def test_bad_frames_are_refused(frame, options, kind, message):
     ("cliques", "kind", "message"),
     [
         ([("a", "c")], ValueError, "'c'"),
-        ([("a", "a")], ValueError, "names an attribute twice"),
-        ([()], ValueError, "at least one attribute"),
+        ([("a", "a")], ValueError, r"\('a', 'a'\)"),
+        ([()], ValueError, "clique"),
         (["ab"], TypeError, "a list of cliques, got one"),
         (("a", "b"), TypeError, "a list of cliques, got one"),
     ],
@@ -459,7 +419,7 @@ def test_the_remedies_that_are_offered_are_those_that_help(missing, numbers, lab
 
 def test_a_range_of_python_is_one_of_whole_numbers():
     assert Domain({"age": range(18, 90)}) == Domain({"age": {"min": 18, "max": 89}})
-    with pytest.raises(TypeError, match="or a mapping, got a list"):
+    with pytest.raises(TypeError, match="a list of 36"):
         Domain({"age": range(18, 90, 2)})
 
 

@@ -141,30 +141,24 @@ PLACES = [
         "age: {min: 0,\n  mox: 9}",
         "line 2, column 3: Attribute 'age' has the key 'mox', which is unknown. Did you mean max?",
     ),
-    (
-        "a: 3\nage: {min: 0, max: x}",
-        "line 2, column 15: 'max' of attribute 'age' must be a whole number, got the text 'x'",
-    ),
-    ("age: 0-99", "got the text '0-99'. Write age: {min: 0, max: 99}."),
+    ("a: 3\nage: {min: 0, max: x}", "'max'"),
+    ("age: 0-99", "age: {min: 0, max: 99}"),
     (
         "age: [0, 99]",
         "Write age: {min: 0, max: 99} for the whole numbers between them, or age: {bins: [0, 99]}",
     ),
     ("age: int", "Write age: {min: 0, max: 99}, for example: a domain file lists values and not types."),
     ("sex: F, M", "Write sex: {labels: [F, M]}."),
-    ("sex: {F: [f], M: [m]}", "Write labels: [F, M], if these are labels, or one of size, labels,"),
+    ("sex: {F: [f], M: [m]}", "labels: [F, M]"),
     ("sex: {values: [F, M]}", "Did you mean labels?"),
     ("age: {bounds: [0, 99]}", "Did you mean min and max?"),
     ("age: {type: int}", "Write {min: 0, max: 99}, for example: a domain file lists values and not types."),
     ("age: {type: int, min: 0, max: 99}", "unknown. Leave it out."),
-    ("height: {min: 0, max: 2, step: 0.01}", "Numbers with decimals have bins"),
-    (
-        "sex: {labels: [F, M], clip: true}",
-        "the key 'clip', which does not go with labels. Beside labels there may be",
-    ),
-    ("sex:\n  labels:\n  - F\n  - F\n", "line 4, column 5: The labels of attribute 'sex' must differ"),
-    ("sex: {labels: [F], missing: no}", 'Write missing: false, or missing: ["no"] if the table'),
-    ("age: {min: 0, max: 010}", "Write it as a number without quotes: 10."),
+    ("height: {min: 0, max: 2, step: 0.01}", "bins: [1.4, 1.5, 1.6]"),
+    ("sex: {labels: [F, M], clip: true}", "'clip'"),
+    ("sex:\n  labels:\n  - F\n  - F\n", "'sex'"),
+    ("sex: {labels: [F], missing: no}", "missing: false"),
+    ("age: {min: 0, max: 010}", "'010'"),
     ("age: {min: 0, max: 1,000}", "line 1, column 22: .* A comma ends a value: write 1000 and not 1,000"),
     ("age: {min 0, max 99}", "Write a colon and a space behind a key"),
     ("x: {bins: [0, 10,\n 5]}", "line 2, column 2: 'bins' of attribute 'x' must increase, got 5 after 10."),
@@ -226,9 +220,7 @@ def test_a_message_about_json_names_line_and_column(tmp_path):
     (tmp_path / "d.json").write_text(
         '{"a": ["x"],\n\t"b": {"labels": ["F"],\n\t\t"missing": "no"}}', encoding="utf-8"
     )
-    with pytest.raises(
-        ValueError, match=r"d\.json, line 3, column 3: 'missing' of attribute 'b' must be true"
-    ):
+    with pytest.raises(ValueError, match=r"d\.json.*line 3.*'missing'.*'b'"):
         pj.Domain.read(tmp_path / "d.json")
 
 

@@ -101,14 +101,10 @@ def test_objects_that_cannot_be_looked_up_are_outside():
 @pytest.mark.parametrize(
     ("settings", "values", "message"),
     [
-        ({"size": 3}, [[1], None, {}], "of type dict and list, and it takes codes 0..2"),
-        ({"size": 3}, [datetime.timedelta(1)], "of type timedelta, and it takes codes 0..2"),
-        (
-            {"size": 3, "labels": ("a", "b"), "other": True},
-            [1, 2.5, None, NAN],
-            "of type float and int, and it",
-        ),
-        ({"size": 3, "labels": ("a", "b"), "other": True}, [b"a", b"b"], "of type bytes, and it has labels"),
+        ({"size": 3}, [[1], None, {}], r"dict and list.*0\.\.2"),
+        ({"size": 3}, [datetime.timedelta(1)], r"timedelta.*0\.\.2"),
+        ({"size": 3, "labels": ("a", "b"), "other": True}, [1, 2.5, None, NAN], "float and int"),
+        ({"size": 3, "labels": ("a", "b"), "other": True}, [b"a", b"b"], "bytes"),
         ({"size": 3, "labels": (1, 2), "other": True}, [datetime.date(2020, 1, 1)], "none of them is a date"),
         ({"size": 2, "labels": ("01", "nan")}, [1, NAN], "none of them is a number"),
         (
@@ -116,11 +112,7 @@ def test_objects_that_cannot_be_looked_up_are_outside():
             [datetime.date(2020, 1, 1)],
             "none of them is a date",
         ),
-        (
-            {"size": 2, "bins": (0.0, 1.0, 2.0), "clip": True},
-            [1j],
-            "of type complex, and it has bins of numbers",
-        ),
+        ({"size": 2, "bins": (0.0, 1.0, 2.0), "clip": True}, [1j], "complex"),
     ],
 )
 def test_objects_of_which_none_can_match_are_refused_before_other_applies(settings, values, message):

@@ -45,18 +45,9 @@ def test_all_problems_in_one_message():
     )
     last = {"a": Encoded(CODES, 1), "b": Encoded(CODES), WEIGHTS: Encoded(CODES, 0, 1)}
     assert not tally.add(Batch(last, 4))
-    with pytest.raises(ValueError) as caught:
+    columns = r"'a'.*3 rows.*0\.\.2.*1 row .*missing: true.*'b'.*3 rows.*missing: true"
+    with pytest.raises(ValueError, match=columns + r'.*2 rows.*0\.\.9.*max_weight.*rows_outside "drop"'):
         tally.check()
-    assert str(caught.value) == (
-        "Attribute 'a': 3 rows lie outside its codes 0..2 (from 1 they are min: 1, max: 3; other "
-        "values are labels: [...]) and 1 row has no value and it has no missing "
-        "bucket (missing: true). Attribute 'b': 3 rows have no value and it has no missing bucket "
-        "(missing: true). Weights: 2 rows are not integers in 0..9. Weights are whole numbers up to "
-        "max_weight: raise it to what a weight can be, or, of fractions, as of a survey, multiply them by "
-        "10 or 100, round them, and raise max_weight as much. Correct the domain or the table, or say what "
-        "happens to such records: rows_outside "
-        '"drop".'
-    )
 
 
 def test_empty_table():

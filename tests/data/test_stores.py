@@ -446,10 +446,8 @@ def test_frames_count_alike(store):
 
 def check_refusal(entry, opened):
     spec = ENTRIES[entry][0]
-    words = {"size": "codes 0", "labels": "labels", "bins": "bins of numbers", "min": "bins of numbers"}
-    with pytest.raises(
-        TypeError, match=f"its values are of type .*, and it .*{words.get(next(iter(spec)), 'dates')}"
-    ):
+    words = {"size": "codes", "labels": "labels", "bins": "bins", "min": "bins"}
+    with pytest.raises(TypeError, match=f"'x'.*{words.get(next(iter(spec)), 'dates')}"):
         opened(pj.Domain({"x": spec}))
 
 
@@ -496,7 +494,7 @@ def test_units_are_told_apart_alike(store, tmp_path):
     for name in [name for name in UNITS if name not in {**FRAMES, **FILES}[store][1]]:
         if name in UNREADABLE:
             if store in ("pyarrow", "pandas, Arrow types", "polars", "DuckDB", "t.parquet"):
-                with pytest.raises(TypeError, match="unit must hold text, numbers or dates, got"):
+                with pytest.raises(TypeError, match="unit"):
                     who(name, store, tmp_path)
             continue
         # a text such as 0.70 is a name like others
@@ -584,7 +582,7 @@ WHOLE_OBJECTS = {
 def test_frames_without_an_arrow_type(entry):
     spec, numeric, _ = ENTRIES[entry]
     for frame in OBJECTS.values():
-        with pytest.raises(TypeError, match=r"Column 'x': its values are of type .*, and it (has|takes)"):
+        with pytest.raises(TypeError, match="'x'"):
             pj.Dataset.from_frame(pj.Domain({"x": spec}), frame)
     for frame in WHOLE_OBJECTS.values():
         if "number" in numeric:
@@ -594,7 +592,7 @@ def test_frames_without_an_arrow_type(entry):
             data = pj.Dataset.from_frame(pj.Domain({"x": labels}), frame)
             assert data.marginals([("x",)])[0].tolist() == [1, 1, 1]
         else:
-            with pytest.raises(TypeError, match="its values are of type"):
+            with pytest.raises(TypeError, match="'x'"):
                 pj.Dataset.from_frame(pj.Domain({"x": spec}), frame)
 
 
@@ -602,7 +600,7 @@ def test_frames_without_an_arrow_type(entry):
     "values", [np.array([1, 2], "m8[ns]"), np.array([b"1"]), np.array([1j]), np.array([(1,)], "i8,")]
 )
 def test_arrays_of_numpy_that_are_no_values(values):
-    with pytest.raises(TypeError, match=r"its values are of type .*, and it takes codes 0..2"):
+    with pytest.raises(TypeError, match=r"0\.\.2"):
         Attribute.from_spec("x", 3).encode(values)
 
 
@@ -611,13 +609,13 @@ def test_a_refusal_comes_before_any_charge(tmp_path):
     pq.write_table(pa.table({"x": COLUMNS["date32"][0]}), tmp_path / "t.parquet")
     by_arrow(pa.table({"x": COLUMNS["date32"][0]}), tmp_path / "t.csv")
     domain = pj.Domain({"x": ENTRIES["bins"][0]})
-    with pytest.raises(TypeError, match=r"of type date32\[day\], and it has bins of numbers"):
+    with pytest.raises(TypeError, match=r"'x'.*date32\[day\]"):
         pj.Dataset.read(tmp_path / "t.parquet", domain)
     budget = pj.privacy.Budget(1)
     table = pj.privacy.PrivateTable(
         pj.Dataset.read(tmp_path / "t.csv", domain), pj.Relation.ADD_REMOVE, budget
     )
-    with pytest.raises(ValueError, match="5 rows have a value that is no number"):
+    with pytest.raises(ValueError, match=r"'x'.*5 rows"):
         table.measure([pj.queries.marginal(["x"])], epsilons=[1])
     assert budget.spent == 0
 

@@ -98,11 +98,11 @@ def test_what_only_exact_fits_hold_is_refused():
     estimator = pj.Estimator(approximate=True, max_bytes=BYTES, progress=False)
     with pytest.raises(ValueError, match="impossible cells only"):
         estimator.fit(DOMAIN, made, constraints=[fixed])
-    with pytest.raises(ValueError, match="approximate must be"):
+    with pytest.raises(ValueError, match="approximate"):
         pj.Estimator(approximate="loopy")
 
 
 def test_what_is_no_method_is_refused():
     for wrong in (1, 0, np.ones(2)):
-        with pytest.raises(ValueError, match="approximate must be"):
+        with pytest.raises(ValueError, match="approximate"):
             pj.Estimator(approximate=wrong)

@@ -191,7 +191,7 @@ def test_fits_within_max_bytes_are_the_same():
     [
         ([], ValueError, "a batch needs at least one row of measurements, got none"),
         (row(0), TypeError, "measurements of a batch must be a list of lists, one list a row"),
-        ([row(0), ["b"] * 3], TypeError, "measurements must be LinearMeasurement, got str"),
+        ([row(0), ["b"] * 3], TypeError, "measurements.*LinearMeasurement.*str"),
         ([row(0), row(1)[:2]], ValueError, "row 0 has 3 measurements, row 1 has 2. Fit it apart"),
         ([row(0), row(1), row(2)[::-1]], ValueError, "measurement 0 of row 2 has another clique"),
         (
@@ -211,7 +211,7 @@ def test_rows_that_do_not_fit_together_are_refused(rows, error, message):
 
 @pytest.mark.parametrize(
     ("totals", "message"),
-    [([1.0], "totals must be one number or one a row: 2 rows, got 1"), ([1.0, -1.0], "total must be")],
+    [([1.0], "totals must be one number or one a row: 2 rows, got 1"), ([1.0, -1.0], "total.*-1")],
 )
 def test_totals_that_do_not_fit_are_refused(totals, message):
     with pytest.raises(ValueError, match=message):

@@ -31,8 +31,8 @@ def test_one_attribute_takes_bare_values_and_numbers_may_be_labels():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: AllowedSet("age", [0]), TypeError, "got the text"),
-        (lambda: AllowedSet(("age",), 3), TypeError, r"allowed set over \('age',\) must be a sequence"),
+        (lambda: AllowedSet("age", [0]), TypeError, r"'age'.*\('age',\)"),
+        (lambda: AllowedSet(("age",), 3), TypeError, "'age'.*int"),
         (lambda: AllowedSet(("age",), []), ValueError, "allows no combination"),
         (lambda: AllowedSet(("age", "job"), [(0,)]), ValueError, "needs 2 values in each .* one of 1"),
         (lambda: AllowedSet(("age",), [3]).zeros(DOMAIN), ValueError, r"3.*'age'"),

@@ -109,7 +109,7 @@ def test_warm_start_continues_where_the_model_was():
     again = estimator.fit(domain, measured, total=600, warm_start=first.model)
     assert again.steps <= 50 < first.steps
     assert again.loss == pytest.approx(first.loss, rel=1e-7)
-    with pytest.raises(ValueError, match="same domain"):
+    with pytest.raises(ValueError, match="warm_start"):
         estimator.fit(
             domain, measured, total=600, warm_start=pj.GraphicalModel.from_potentials(pj.Domain({"z": 2}), {})
         )
@@ -153,18 +153,18 @@ def test_a_model_that_does_not_fit_is_refused_with_figures():
     domain = pj.Domain({f"x{i}": 100 for i in range(9)})
     names = domain.attributes
     cliques = [(a, b) for i, a in enumerate(names) for b in names[:i]]
-    with pytest.raises(pj.ModelTooLargeError, match=r"cells.*Measure fewer or smaller cliques"):
+    with pytest.raises(pj.ModelTooLargeError, match=r"42\.06 TiB.*1,000,000,000,000"):
         to_optimum(max_bytes=10**9).plan(domain, cliques)
 
 
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"max_steps": 0}, "max_steps must be an integer >= 1"),
-        ({"tol": float("nan")}, "tol must be finite"),
-        ({"dtype": "float16"}, "dtype must be one of"),
-        ({"oracle": "guess"}, "oracle must be one of"),
-        ({"solver": "newton"}, "solver must be one of 'auto', .* a Solver, got"),
+        ({"max_steps": 0}, "max_steps.*0"),
+        ({"tol": float("nan")}, "tol.*nan"),
+        ({"dtype": "float16"}, "dtype.*'float16'"),
+        ({"oracle": "guess"}, "oracle.*'guess'"),
+        ({"solver": "newton"}, "solver.*'auto'"),
     ],
 )
 def test_bad_settings(setting, message):
@@ -251,15 +251,15 @@ def test_l1_at_default_settings_certifies_an_ordinary_table():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda e, d, m: e.fit({"a": 3}, [m]), "domain must be a pgmjax.Domain, got dict"),
-        (lambda e, d, m: e.fit(d, m), "must be a sequence of LinearMeasurement, got"),
-        (lambda e, d, m: e.fit(d, [("a", [1.0])]), "measurements must be LinearMeasurement, got tuple"),
+        (lambda e, d, m: e.fit({"a": 3}, [m]), "domain.*Domain.*dict"),
+        (lambda e, d, m: e.fit(d, m), "LinearMeasurement"),
+        (lambda e, d, m: e.fit(d, [("a", [1.0])]), "measurements.*LinearMeasurement.*tuple"),
         (
             lambda e, d, m: e.fit(d, [m], constraints=[("a",)]),
             "must be StructuralZeros, AllowedSet, .*, got tuple",
         ),
         (lambda e, d, m: e.fit(d, [m], warm_start=3), "warm_start must be a GraphicalModel, got int"),
-        (lambda e, d, m: to_optimum(loss=None), "loss must be a name, a Loss or a function"),
+        (lambda e, d, m: to_optimum(loss=None), "loss.*NoneType"),
         (lambda e, d, m: to_optimum(solver=pj.solvers.LBFGS), "must be a name or a solver such as"),
     ],
 )

@@ -92,7 +92,7 @@ def test_rows_of_a_batch():
         assert fit.status is alone.status is pj.Status.CONVERGED
         assert fit.loss == pytest.approx(alone.loss, rel=2e-6)
         assert_honoured(fit.model, [A, B])
-    with pytest.raises(ValueError, match=r"sums to .* and the total that was given"):
+    with pytest.raises(ValueError, match=r"\('a',\).*1,000"):
         estimator.fit_batch(DOMAIN, rows, [1000.0, 900.0], constraints=[A, B])
 
 
@@ -131,7 +131,7 @@ def test_conflicts_are_named_by_fit_and_batch():
     ):
         with pytest.raises(ValueError, match=r"FixedMarginal over \('a', 'b'\) and \('b',\)"):
             call()
-    with pytest.raises(ValueError, match=r"sums to .* and the total that was given"):
+    with pytest.raises(ValueError, match=r"\('b',\).*1,000.*999"):
         to_optimum().fit(DOMAIN, NOISY, total=999.0, constraints=[B])
 
 
@@ -180,7 +180,7 @@ def test_rows_without_measurements_are_fitted_as_single_ones():
 
 
 def test_a_total_that_is_no_number_is_refused_beside_a_fixed_marginal():
-    with pytest.raises(TypeError, match="total must be a number, got str"):
+    with pytest.raises(TypeError, match=r"total.*str"):
         to_optimum().fit(DOMAIN, NOISY, "1000", constraints=[B])
     with pytest.raises(ValueError, match="finite"):
         to_optimum().fit(DOMAIN, NOISY, float("nan"), constraints=[B])

@@ -218,13 +218,13 @@ def test_bad_settings(settings, said):
 
 def test_bad_measurements():
     domain = Domain({"a": 2})
-    with pytest.raises(TypeError, match="must be a sequence of LinearMeasurement, got"):
+    with pytest.raises(TypeError, match="LinearMeasurement"):
         fit_mixture(domain, LinearMeasurement(("a",), [1, 2], 1.0))
-    with pytest.raises(TypeError, match="must be LinearMeasurement"):
+    with pytest.raises(TypeError, match=r"LinearMeasurement.*int"):
         fit_mixture(domain, [3])
     with pytest.raises(TypeError, match="Domain"):
         fit_mixture({"a": 2}, [LinearMeasurement(("a",), [1, 2], 1.0)])
-    with pytest.raises(ValueError, match="there is no measurement: give at least one"):
+    with pytest.raises(ValueError, match="measurement"):
         fit_mixture(domain, [])
 
 

@@ -160,7 +160,7 @@ def test_a_warning_where_tables_do_not_agree(monkeypatch):
 
 
 def test_memory_is_refused_with_figures():
-    with pytest.raises(ModelTooLargeError, match="largest tables"):
+    with pytest.raises(ModelTooLargeError, match=r"\(a, b\).*1,000,000"):
         plan_local(pj.Domain({"a": 1000, "b": 1000}), [("a", "b")], max_bytes=1_000_000)
 
 
@@ -218,11 +218,11 @@ def test_a_function_as_loss_over_several_cliques_is_that_of_the_same_measurement
 @pytest.mark.parametrize(
     ("wrong", "kind", "said"),
     [
-        ({"max_steps": 0}, ValueError, "max_steps must be an integer >= 1"),
-        ({"tol": "small"}, TypeError, "tol must be a number"),
-        ({"tol": -1}, ValueError, "tol must be >= 0"),
-        ({"total": 0}, ValueError, "total must be > 0"),
-        ({"total": "many"}, TypeError, "total must be a number"),
+        ({"max_steps": 0}, ValueError, "max_steps.*0"),
+        ({"tol": "small"}, TypeError, "tol.*str"),
+        ({"tol": -1}, ValueError, "tol.*-1"),
+        ({"total": 0}, ValueError, "total.*0"),
+        ({"total": "many"}, TypeError, "total.*str"),
     ],
 )
 def test_bad_settings_are_told(wrong, kind, said):

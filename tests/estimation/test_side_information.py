@@ -154,9 +154,9 @@ def test_warm_starts_and_batches():
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"prior": 3}, TypeError, "prior must be a GraphicalModel, got int"),
+        ({"prior": 3}, TypeError, "prior.*GraphicalModel.*int"),
         ({"prior_weight": 1.0}, ValueError, "prior_weight needs a prior"),
-        ({"prior": PRIOR, "prior_weight": -1.0}, ValueError, "prior_weight must be >= 0"),
+        ({"prior": PRIOR, "prior_weight": -1.0}, ValueError, "prior_weight.*-1"),
         (
             {"prior": pj.GraphicalModel.from_potentials(pj.Domain({"a": 3}), {})},
             ValueError,
@@ -181,7 +181,7 @@ def test_one_constraint_needs_no_list():
 @pytest.mark.parametrize(
     ("constraints", "said"),
     [
-        (None, "must be a sequence of constraints, got NoneType"),
+        (None, "constraints.*NoneType"),
         ([3], "got int"),
     ],
 )

@@ -21,10 +21,10 @@ def test_mask():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: StructuralZeros("age", [True]), TypeError, "got the text"),
+        (lambda: StructuralZeros("age", [True]), TypeError, r"'age'.*\('age',\)"),
         (lambda: StructuralZeros(("age",), [1, 0, 1]), TypeError, r"mask over \('age',\) must be boolean"),
         (lambda: StructuralZeros(("age",), [False] * 3), ValueError, "allows no combination"),
-        (lambda: StructuralZeros(("age", "driver"), [True]), ValueError, "must have 2 dimensions"),
+        (lambda: StructuralZeros(("age", "driver"), [True]), ValueError, r"\('age', 'driver'\).*2"),
         (lambda: StructuralZeros(("age",), [True]).zeros(DOMAIN), ValueError, r"shape \(3,\), got \(1,\)"),
         (lambda: StructuralZeros(("zip",), [True]).zeros(DOMAIN), ValueError, "zip"),
     ],

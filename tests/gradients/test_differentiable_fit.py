@@ -190,13 +190,13 @@ def test_bad_input_is_refused():
         fit.answers({"values": 1})
     with pytest.raises(ValueError, match="have the shapes of"):
         fit.answers(dataclasses.replace(fit.parameters, weights=np.ones(3)))
-    with pytest.raises(ValueError, match="method must be one of"):
+    with pytest.raises(ValueError, match=r"method.*'exact'"):
         DifferentiableFit(DOMAIN, noisy, ASKED, TOTAL, method="exact")
-    with pytest.raises(TypeError, match="domain must be"):
+    with pytest.raises(TypeError, match=r"domain.*dict"):
         DifferentiableFit({"a": 3}, noisy, ASKED, TOTAL)
-    with pytest.raises(TypeError, match="prior must be"):
+    with pytest.raises(TypeError, match=r"prior.*list"):
         DifferentiableFit(DOMAIN, noisy, ASKED, TOTAL, prior=[1])
-    with pytest.raises(ValueError, match="prior_weight must be >= 0"):
+    with pytest.raises(ValueError, match=r"prior_weight.*-1"):
         DifferentiableFit(DOMAIN, noisy, ASKED, TOTAL, prior_weight=-1)
     elsewhere = pj.GraphicalModel.from_potentials(pj.Domain({"a": 3}), {("a",): np.zeros(3)})
     with pytest.raises(ValueError, match="domain of the fit"):
@@ -204,9 +204,9 @@ def test_bad_input_is_refused():
     holes = pj.GraphicalModel.from_potentials(DOMAIN, {("a",): np.array([0, 0, -np.inf])})
     with pytest.raises(ValueError, match="impossible cells"):
         DifferentiableFit(DOMAIN, noisy, ASKED, TOTAL, prior=holes)
-    with pytest.raises(ValueError, match="at least one query"):
+    with pytest.raises(ValueError, match="query"):
         DifferentiableFit(DOMAIN, noisy, [], TOTAL)
-    with pytest.raises(TypeError, match="must be a sequence of queries, conditions or cliques"):
+    with pytest.raises(TypeError, match=r"queries.*Product"):
         DifferentiableFit(DOMAIN, noisy, marginal(("a",)), TOTAL)
 
 

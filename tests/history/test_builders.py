@@ -18,7 +18,7 @@ def test_all_marginals():
     assert [query.clique for query in asked] == list(itertools.combinations(DOMAIN.attributes, 2))
     census = pj.Domain(dict(zip("abcdefghi", (79, 2, 17, 51, 9, 7, 6, 50, 50), strict=True)))
     assert sum(query.num_rows(census) for query in builders.all_marginals(census, 2)) == 29_570
-    with pytest.raises(ValueError, match=r"k must be an integer in 1..5"):
+    with pytest.raises(ValueError, match=r"k.*1\.\.5"):
         builders.all_marginals(DOMAIN, 6)
 
 
@@ -43,11 +43,11 @@ def test_random_tables_are_half_ones():
 
 @pytest.mark.parametrize("make", [builders.random_ranges, builders.random_tables])
 def test_random_queries_refuse(make):
-    with pytest.raises(ValueError, match="count must be an integer >= 1"):
+    with pytest.raises(ValueError, match=r"count.*0"):
         make(DOMAIN, 0, seed=0)
-    with pytest.raises(ValueError, match=r"dimensions must be an integer in 1..5"):
+    with pytest.raises(ValueError, match=r"dimensions.*1\.\.5"):
         make(DOMAIN, 1, dimensions=6, seed=0)
-    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
+    with pytest.raises(ValueError, match=r"seed.*-1"):
         make(DOMAIN, 1, seed=-1)
 
 
@@ -74,13 +74,13 @@ def test_covariances_from_their_answers():
 def test_moments_refuse():
     with pytest.raises(TypeError, match="powers must map attribute names to integers, got list"):
         builders.moment(DOMAIN, ["a"])
-    with pytest.raises(ValueError, match="the power of 'a' must be an integer >= 0"):
+    with pytest.raises(ValueError, match=r"'a'.*-1"):
         builders.moment(DOMAIN, {"a": -1})
     with pytest.raises(ValueError, match="the values of 'a' must be one a code, 5, got 2"):
         builders.moment(DOMAIN, {"a": 1}, {"a": [1, 2]})
     with pytest.raises(ValueError, match="overflows"):
         builders.moment(DOMAIN, {"a": 600})
-    with pytest.raises(ValueError, match="order must be an integer >= 1"):
+    with pytest.raises(ValueError, match=r"order.*0"):
         builders.moments(DOMAIN, ["a"], 0)
 
 
@@ -111,7 +111,7 @@ def test_wavelets_determine_the_marginal():
 
 
 def test_transforms_refuse():
-    with pytest.raises(ValueError, match=r"order must be an integer in 0..2"):
+    with pytest.raises(ValueError, match=r"order.*0\.\.2"):
         builders.fourier(DOMAIN, ["a", "b"], order=3)
     with pytest.raises(ValueError, match="'z'"):
         builders.wavelet(DOMAIN, ["z"])

@@ -101,7 +101,7 @@ def test_bad_conditions():
         equals("z", 0).query(DOMAIN)
     with pytest.raises(TypeError, match="joined with another one, got bool"):
         equals("a", 0) & True
-    with pytest.raises(ValueError, match="subset needs distinct codes"):
+    with pytest.raises(ValueError, match="subset"):
         is_in("a", [])
     wide = functools.reduce(operator.or_, [equals(f"x{i}", 1) for i in range(20)])
     domain = pj.Domain({f"x{i}": 2 for i in range(20)})

@@ -74,7 +74,7 @@ def test_append_keeps_covariances_apart():
 def test_mixed_relations_are_refused():
     with pytest.raises(ValueError, match=r"mix relations, add-remove and replace-one"):
         HISTORY.append(History(DOMAIN, [KNOWN], relation="replace-one"))
-    with pytest.raises(ValueError, match=r"mix relations, add-remove and none stated"):
+    with pytest.raises(ValueError, match="add-remove"):
         HISTORY.append(History(DOMAIN, [KNOWN]))
     with pytest.raises(ValueError, match="replace-one"):
         History(DOMAIN, [KNOWN], relation="nearby")
@@ -85,21 +85,21 @@ def test_other_domains_and_what_does_not_fit():
         HISTORY.append(History(pj.Domain({"a": 3}), [KNOWN]))
     with pytest.raises(ValueError, match="'a'"):
         History(pj.Domain({"b": 3}), [KNOWN])
-    with pytest.raises(ValueError, match="must have a value for each answer of its query"):
+    with pytest.raises(ValueError, match=r"\('a',\).*\(4,\).*\(3,\)"):
         History(pj.Domain({"a": 4}), [KNOWN])
-    with pytest.raises(TypeError, match=r"measurements must be LinearMeasurement, got int"):
+    with pytest.raises(TypeError, match=r"measurements.*LinearMeasurement.*int"):
         History(DOMAIN, [3])
-    with pytest.raises(TypeError, match=r"domain must be a pgmjax.Domain, got dict: write History"):
+    with pytest.raises(TypeError, match=r"domain.*dict.*History"):
         History({"a": 3}, [KNOWN])
 
 
 def test_bad_answers_are_refused():
     asked = [Product({"a": point(0)})]
-    with pytest.raises(ValueError, match="must be finite; 1 of 1 are not"):
+    with pytest.raises(ValueError, match=r"\('a',\).*1 of 1"):
         History.from_answers(DOMAIN, asked, [np.nan], stddev=1.0)
-    with pytest.raises(ValueError, match="must be > 0"):
+    with pytest.raises(ValueError, match=r"\('a',\).*1e-60"):
         History.from_answers(DOMAIN, asked, [1.0], stddev=0.0)
-    with pytest.raises(ValueError, match="must be > 0"):
+    with pytest.raises(ValueError, match=r"scale.*0"):
         History.from_answers(DOMAIN, asked, [1.0], distribution=DiscreteLaplace(0.0))
     with pytest.raises(ValueError, match="one value for each answer of the queries, 1 in all, got shape"):
         History.from_answers(DOMAIN, asked, [1.0, 2.0], stddev=1.0)

@@ -84,9 +84,9 @@ def test_nothing_is_spent_on_bad_input():
     for given in ({}, {"epsilon": 1, "rho": 1}):
         with pytest.raises(ValueError, match="give epsilon or rho, one of them"):
             ProductPrior.bought(table(budget), **given)
-    with pytest.raises(ValueError, match="smoothing must be one of 'posterior-mean', 'truncate'"):
+    with pytest.raises(ValueError, match=r"smoothing.*'posterior-mean'.*'truncate'"):
         ProductPrior.bought(table(budget), epsilon=1, smoothing="none")
-    with pytest.raises(ValueError, match="pseudocount must be > 0"):
+    with pytest.raises(ValueError, match=r"pseudocount.*0"):
         ProductPrior.bought(table(budget), epsilon=1, pseudocount=0)
     with pytest.raises(ValueError, match="epsilon"):
         ProductPrior.bought(table(budget), epsilon=0)

@@ -84,7 +84,7 @@ def test_an_interrupt_leaves_no_history(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", once)
     with pytest.raises(KeyboardInterrupt):
         History(DOMAIN, every_kind()).save(tmp_path / "h")
-    with pytest.raises(FileNotFoundError, match=r"holds no history.json"):
+    with pytest.raises(FileNotFoundError, match=r"history\.json"):
         History.load(tmp_path / "h")
 
 
@@ -106,15 +106,13 @@ def test_missing_and_corrupt_files(tmp_path):
     with pytest.raises(ValueError, match=r"corrupt: .* is not what was written under this name"):
         History.load(tmp_path)
     arrays.unlink()
-    with pytest.raises(
-        FileNotFoundError, match=r"holds no history-.*npz, which belongs to it: copy the whole folder"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"history-.*npz"):
         History.load(tmp_path)
     arrays.write_bytes(content)
     path = tmp_path / DESCRIPTION
     description = json.loads(path.read_text())
     path.write_text(json.dumps({**description, "format_version": 99}))
-    with pytest.raises(ValueError, match="format version 99"):
+    with pytest.raises(ValueError, match="99"):
         History.load(tmp_path)
     path.write_text(json.dumps({**description, "measurements": [{}]}))
     with pytest.raises(ValueError, match="corrupt"):
@@ -123,5 +121,5 @@ def test_missing_and_corrupt_files(tmp_path):
     with pytest.raises(ValueError, match="corrupt"):
         History.load(tmp_path)
     path.write_text("{")
-    with pytest.raises(ValueError, match="not JSON"):
+    with pytest.raises(ValueError, match="JSON"):
         History.load(tmp_path)

@@ -86,23 +86,23 @@ def test_what_cannot_be_read_back_is_not_written(tmp_path):
 
 
 def test_damage_is_said(tmp_path):
-    with pytest.raises(ValueError, match=r"holds no predictor\.json"):
+    with pytest.raises(ValueError, match=r"predictor\.json"):
         predictor_folder.read(tmp_path)
     predictor().save(tmp_path)
     record = json.loads((tmp_path / "predictor.json").read_text())
     for change, words in (
-        ({"encoding": "roots"}, "is corrupt: encoding must be"),
-        ({"format": "x"}, "was not written by pgmjax"),
-        ({"parts": [{}]}, "is corrupt: it lacks 'clique'"),
-        ({"format_version": 9}, "format version 9"),
+        ({"encoding": "roots"}, "encoding.*'roots'"),
+        ({"format": "x"}, "'pgmjax:predictor'"),
+        ({"parts": [{}]}, "'clique'"),
+        ({"format_version": 9}, "version 9"),
     ):
         (tmp_path / "predictor.json").write_text(json.dumps({**record, **change}))
         with pytest.raises(ValueError, match=words):
             predictor_folder.read(tmp_path)
     (tmp_path / "predictor.json").write_text(json.dumps(record))
     (tmp_path / "part-1.npz").write_bytes(b"no archive")
-    with pytest.raises(ValueError, match="is corrupt"):
+    with pytest.raises(ValueError, match=r"part-1\.npz"):
         predictor_folder.read(tmp_path)
     (tmp_path / "part-1.npz").unlink()
-    with pytest.raises(ValueError, match=r"holds no part-1\.npz"):
+    with pytest.raises(ValueError, match=r"part-1\.npz"):
         predictor_folder.read(tmp_path)

@@ -71,11 +71,11 @@ def test_constants_are_never_useless():
 
 
 def test_wrong_words_are_refused():
-    with pytest.raises(ValueError, match="useless must be one of"):
+    with pytest.raises(ValueError, match=r"useless.*'maybe'"):
         histograms(4, 100).answer(np.eye(4), useless="maybe")
-    with pytest.raises(ValueError, match="level must be < 1"):
+    with pytest.raises(ValueError, match=r"level.*1"):
         histograms(4, 1000).answer(np.eye(4)).half_width(1.0)
-    with pytest.raises(ValueError, match="factor must be > 0"):
+    with pytest.raises(ValueError, match=r"factor.*0"):
         histograms(4, 1000).answer(np.eye(4)).times(0)
 
 

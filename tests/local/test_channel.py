@@ -125,9 +125,9 @@ def test_predicted_error_of_a_census_table(size, expected):
     ("make", "error", "words"),
     [
         (lambda: co.Channel.of("distribution"), TypeError, "KaryResponse"),
-        (lambda: co.Channel.at(1, 1.0), ValueError, "size must be an integer >= 2"),
-        (lambda: co.Channel.at(4, 0.0), ValueError, "epsilon must be > 0"),
-        (lambda: co.Channel.at(4, 1e4), ValueError, "epsilon must be < 700"),
+        (lambda: co.Channel.at(1, 1.0), ValueError, "size.*1"),
+        (lambda: co.Channel.at(4, 0.0), ValueError, "epsilon.*0"),
+        (lambda: co.Channel.at(4, 1e4), ValueError, "epsilon.*10000"),
         (lambda: co.predicted_stddev(KaryResponse(4, 0.2), 0), ValueError, "rows"),
     ],
 )

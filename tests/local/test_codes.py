@@ -44,7 +44,7 @@ def test_a_mapped_file_is_read_in_place(tmp_path):
 @pytest.mark.parametrize(
     ("codes", "error", "words"),
     [
-        ([0.5], TypeError, "must be integers"),
+        ([0.5], TypeError, "float64"),
         ([[0, 1]], ValueError, "one axis"),
         ([0, 4], ValueError, r"0\.\.3"),
         ([-1], ValueError, r"0\.\.3"),
@@ -112,7 +112,7 @@ def test_a_stream_of_responses_is_answered_from_like_its_table(ask):
     stream, table = streams([["a", "b"]])
     one, two = ask(stream), ask(table)
     assert np.array_equal(one.value, two.value) and np.array_equal(one.variance, two.variance)
-    with pytest.raises(ValueError, match="were read before"):
+    with pytest.raises(ValueError, match="responses"):
         ask(stream)
 
 
@@ -201,13 +201,9 @@ def test_bytes_do_not_overflow():
         (
             lambda: co.Universe(DOMAIN, ["sex", "age"]).encode({"sex": [0], "age": [0, 1]}),
             ValueError,
-            "equal length",
+            r"\[1, 2\]",
         ),
-        (
-            lambda: co.Universe(DOMAIN, ["sex"]).encode({"sex": ["a private word"]}),
-            TypeError,
-            r"^the codes of 'sex' must be integers, got <U14\.$",
-        ),
+        (lambda: co.Universe(DOMAIN, ["sex"]).encode({"sex": ["a private word"]}), TypeError, "'sex'.*<U14"),
         (lambda: co.Universe(DOMAIN, ["sex"]).column([0], "height"), ValueError, "height"),
     ],
 )

@@ -97,8 +97,8 @@ def test_cells_are_conditions(encoding):
 def test_what_cannot_be_answered_is_said():
     table = table_of("direct", [(0, 0), (5, 2)])
     for condition, words in [
-        ({"d": [0]}, "no responses about 'd'"),
-        ({"a": []}, "a condition on 'a' allows no value"),
+        ({"d": [0]}, "'d'"),
+        ({"a": []}, "'a'"),
         ({"a": [2]}, r"2.*'a'"),
         ({"e": [0]}, "'e'"),
         ({}, "at least one"),
@@ -107,7 +107,7 @@ def test_what_cannot_be_answered_is_said():
             answer_conditions(table, [condition], useless="answer")
     with pytest.raises(ValueError, match="no condition"):
         answer_conditions(table, [])
-    with pytest.raises(TypeError, match="a condition must be a mapping of attribute to value"):
+    with pytest.raises(TypeError, match=r"condition.*list"):
         answer_conditions(table, [["a"]])
     with pytest.raises(ValueError, match=r"0\.5.*'a'"):
         answer_conditions(table, [{"a": [0.5]}])

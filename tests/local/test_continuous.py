@@ -69,13 +69,13 @@ def test_the_error_falls_as_the_paper_says():
     ("make", "error", "words"),
     [
         (lambda: Grid(0, 1), ValueError, "dimension"),
-        (lambda: Grid(4, 8), ValueError, r"bits must be an integer in 1\.\.7"),
+        (lambda: Grid(4, 8), ValueError, r"bits.*1\.\.7"),
         (lambda: Grid(2, 1).encode([[0.5, 1.5], [0, 0]]), ValueError, "1 of 2 points"),
         (lambda: Grid(2, 1).encode([[0.5, np.nan]]), ValueError, "1 of 1 points"),
         (lambda: Grid(2, 1).encode([0.5]), ValueError, r"\[rows, 2\]"),
         (lambda: Grid(1, 30).midpoints(), ValueError, "fewer bits"),
         (lambda: Grid(1, 3).bias_bound(1.0, "taxi"), ValueError, "norm"),
-        (lambda: co.best_grid(rows=10, epsilon=1.0, lipschitz=0.0), ValueError, "lipschitz must be > 0"),
+        (lambda: co.best_grid(rows=10, epsilon=1.0, lipschitz=0.0), ValueError, "lipschitz.*0"),
         (lambda: co.best_grid(rows=0, epsilon=1.0, lipschitz=1.0), ValueError, "rows"),
     ],
 )

@@ -70,5 +70,5 @@ def test_wrong_arguments_are_refused():
         co.answer_queries(table, co.Universe(DOMAIN, ["a", "b"]), QUERIES[:1])
     with pytest.raises(ValueError, match="height"):
         co.answer_queries(table, UNIVERSE, Product({"height": identity()}))
-    with pytest.raises(ValueError, match="rows must be over"):
+    with pytest.raises(ValueError, match=r"rows.*Domain\(\{b"):
         co.answer_queries(table, UNIVERSE, Rows.of(QUERIES[1:2], pj.Domain({"b": 4})))

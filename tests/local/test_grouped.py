@@ -121,5 +121,5 @@ def test_wrong_functions_are_refused(functions, assignment, error, words):
 
 def test_counts_of_bits_are_refused():
     seen = GroupHistograms(UnaryResponse(5, 0.2), np.ones((1, 5), int))
-    with pytest.raises(TypeError, match="must be a KaryResponse, got UnaryResponse"):
+    with pytest.raises(TypeError, match=r"KaryResponse.*UnaryResponse"):
         seen.unbiased()

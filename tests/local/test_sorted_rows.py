@@ -103,11 +103,11 @@ def test_lists_of_attributes():
     for value, words in [
         ([["a"], ["b", "a"]], "lists 'a' twice"),
         ([[], ["a"]], "at least one attribute"),
-        ("all", "must be one of 'attributes', 'joint'"),
+        ("all", "'attributes'.*'joint'"),
     ]:
         with pytest.raises(ValueError, match=words):
             universe(value)
-    with pytest.raises(TypeError, match="sequence of names, got str"):
+    with pytest.raises(TypeError, match=r"names.*str"):
         universe(["a"])
     with pytest.raises(ValueError, match="'b' is asked about and in none of the lists"):
         universe([["a"]]).predicted_errors(DOMAIN, [["b"]], 10)
@@ -119,7 +119,7 @@ def test_lists_of_attributes():
 
 def test_the_order_of_the_table_must_be_public_or_sorted():
     data = pj.Dataset.from_columns(DOMAIN, columns(10))
-    with pytest.raises(ValueError, match='take row_order="sorted"'):
+    with pytest.raises(ValueError, match='row_order="sorted"'):
         pj.mechanisms.RandomizedResponse(1, "replace-one").perturb(data)
-    with pytest.raises(ValueError, match="row_order must be one of"):
+    with pytest.raises(ValueError, match=r"row_order.*'random'"):
         pj.mechanisms.RandomizedResponse(1, "replace-one").perturb(data, row_order="random")

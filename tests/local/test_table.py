@@ -86,13 +86,13 @@ def damage(folder, change):
 @pytest.mark.parametrize(
     "change, words",
     [
-        (lambda r: r.pop("rows"), "is corrupt: it lacks 'rows'"),
+        (lambda r: r.pop("rows"), "'rows'"),
         (lambda r: r.update(rows=3), "do not fit"),
         (lambda r: r["columns"][0].update(size=2), "do not fit"),
         (lambda r: r["columns"][0].update(epsilon="1/1000"), "costs more than"),
-        (lambda r: r["columns"][0].update(encoding="optimal-unary"), "is corrupt"),
-        (lambda r: r.update(format="other"), "not written by pgmjax"),
-        (lambda r: r.update(format_version=9), "format version 9"),
+        (lambda r: r["columns"][0].update(encoding="optimal-unary"), r"\('a',\)"),
+        (lambda r: r.update(format="other"), r"perturbed\.json"),
+        (lambda r: r.update(format_version=9), "version 9"),
     ],
 )
 def test_damaged_tables_are_refused(data, tmp_path, change, words):
@@ -103,11 +103,11 @@ def test_damaged_tables_are_refused(data, tmp_path, change, words):
 
 
 def test_missing_parts_are_refused(data, tmp_path):
-    with pytest.raises(ValueError, match=r"holds no perturbed\.json"):
+    with pytest.raises(ValueError, match=r"perturbed\.json"):
         local.load(tmp_path)
     made(data, out=tmp_path / "t")
     (tmp_path / "t" / "answers-1.npy").unlink()
-    with pytest.raises(ValueError, match=r"holds no answers-1\.npy"):
+    with pytest.raises(ValueError, match=r"answers-1\.npy"):
         local.load(tmp_path / "t")
 
 

@@ -48,7 +48,7 @@ def test_a_digest_tells_numbers_and_words_apart():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"role": "other"}, "role must be one of"),
+        ({"role": "other"}, "role.*'other'"),
         ({"name": "a\nb"}, "without control characters"),
         ({"cost": {"epsilon": "x", "delta": "0"}}, "epsilon"),
     ],

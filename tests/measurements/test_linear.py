@@ -65,22 +65,14 @@ def test_repr_shows_structure_not_values():
     [
         (lambda: LinearMeasurement("age", [1], 1), TypeError, r"write \('age',\)"),
         (lambda: LinearMeasurement(("age", "age"), [1], 1), ValueError, "twice"),
-        (lambda: LinearMeasurement((), [1], 1), ValueError, "at least one attribute"),
-        (
-            lambda: LinearMeasurement(("age",), [], 1),
-            ValueError,
-            r"values of the measurement on \('age',\) must not",
-        ),
-        (lambda: LinearMeasurement(("age",), [[1], [2, 3]], 1), ValueError, "rows have different lengths"),
-        (lambda: LinearMeasurement(("age",), ["1"], 1), TypeError, "must be real numbers"),
-        (
-            lambda: LinearMeasurement(("age",), [True], 1),
-            TypeError,
-            "must be real numbers, got true and false",
-        ),
-        (lambda: LinearMeasurement(("age",), [1j], 1), TypeError, "must be real numbers"),
-        (lambda: LinearMeasurement(("age",), [1.5, np.nan], 1), ValueError, "must be finite; 1 of 2 are not"),
-        (lambda: LinearMeasurement(("age",), [np.inf], 1), ValueError, "must be finite; 1 of 1"),
+        (lambda: LinearMeasurement((), [1], 1), ValueError, "clique"),
+        (lambda: LinearMeasurement(("age",), [], 1), ValueError, r"\('age',\)"),
+        (lambda: LinearMeasurement(("age",), [[1], [2, 3]], 1), ValueError, r"\('age',\)"),
+        (lambda: LinearMeasurement(("age",), ["1"], 1), TypeError, r"\('age',\)"),
+        (lambda: LinearMeasurement(("age",), [True], 1), TypeError, "true and false"),
+        (lambda: LinearMeasurement(("age",), [1j], 1), TypeError, r"\('age',\)"),
+        (lambda: LinearMeasurement(("age",), [1.5, np.nan], 1), ValueError, r"\('age',\).*1 of 2"),
+        (lambda: LinearMeasurement(("age",), [np.inf], 1), ValueError, r"\('age',\).*1 of 1"),
         (lambda: LinearMeasurement(("age",), np.array([2**63], np.uint64), 1), ValueError, "64-bit"),
         (lambda: LinearMeasurement(("age",), [1, 2, 3], 0), ValueError, r"> 0, in .*; 1 of 1 are.*in counts"),
         (
@@ -88,10 +80,10 @@ def test_repr_shows_structure_not_values():
             ValueError,
             "must be > 0, in .*; 1 of 3",
         ),
-        (lambda: LinearMeasurement(("age",), [1, 2, 3], np.inf), ValueError, "stddev .* must be finite"),
-        (lambda: LinearMeasurement(("age",), [1, 2, 3], np.nan), ValueError, "stddev .* must be finite"),
-        (lambda: LinearMeasurement(("age",), [1, 2, 3], "2"), TypeError, "stddev .* must be real numbers"),
-        (lambda: LinearMeasurement(("age",), [1, 2, 3], None), TypeError, "stddev .* must be real numbers"),
+        (lambda: LinearMeasurement(("age",), [1, 2, 3], np.inf), ValueError, r"stddev .*\('age',\).*1 of 1"),
+        (lambda: LinearMeasurement(("age",), [1, 2, 3], np.nan), ValueError, r"stddev .*\('age',\).*1 of 1"),
+        (lambda: LinearMeasurement(("age",), [1, 2, 3], "2"), TypeError, r"stddev .*\('age',\)"),
+        (lambda: LinearMeasurement(("age",), [1, 2, 3], None), TypeError, r"stddev .*\('age',\)"),
         (
             lambda: LinearMeasurement(("age",), [1, 2, 3], [1, 2]),
             ValueError,
@@ -101,7 +93,7 @@ def test_repr_shows_structure_not_values():
         (
             lambda: LinearMeasurement(("age",), [1], 1, query={"sex": "prefix"}),
             ValueError,
-            "not in the clique",
+            r"'sex'.*\('age',\)",
         ),
         (
             lambda: LinearMeasurement(("age",), [1], 1).validate(DOMAIN),
@@ -121,7 +113,7 @@ def test_repr_shows_structure_not_values():
         (
             lambda: LinearMeasurement(("age",), [1], 1, query=q.point(3)).validate(DOMAIN),
             ValueError,
-            "attribute 'age' has codes 0..2",
+            r"'age'.*0\.\.2",
         ),
     ],
 )

@@ -98,14 +98,14 @@ def test_a_level_is_a_probability(level):
 @pytest.mark.parametrize(
     "scale, error, words",
     [
-        (0.0, ValueError, "scale must be > 0, got 0"),
-        (-1.0, ValueError, "scale must be > 0"),
-        (math.nan, ValueError, "scale must be finite"),
-        (math.inf, ValueError, "scale must be finite"),
-        (True, TypeError, "scale must be a number, got bool"),
-        (np.True_, TypeError, "scale must be a number, got bool"),
-        ("1", TypeError, "scale must be a number, got str"),
-        (None, TypeError, "scale must be a number, got NoneType"),
+        (0.0, ValueError, "scale.*0"),
+        (-1.0, ValueError, "scale.*-1"),
+        (math.nan, ValueError, "scale"),
+        (math.inf, ValueError, "scale"),
+        (True, TypeError, "scale.*bool"),
+        (np.True_, TypeError, "scale.*bool"),
+        ("1", TypeError, "scale.*str"),
+        (None, TypeError, "scale.*NoneType"),
     ],
 )
 def test_scales_that_are_none(kind, scale, error, words):

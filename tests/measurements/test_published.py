@@ -107,7 +107,7 @@ def test_the_file_of_a_release(tmp_path):
         ("sex,value,stddev\nF,1,2\nX,2,2\n", {}, r"'X' is no value of 'sex' in the domain \(row 2\)"),
         ("sex,height,value,stddev\nF,1,2,1\n", {}, "a column for each attribute"),
         ("sex,stddev\nF,1\n", {}, "the column value, its count"),
-        ("sex,count\nF,1\n", {"stddev": 1}, r"^Did you mean value for count\? A file of"),
+        ("sex,count\nF,1\n", {"stddev": 1}, "value.*count"),
         ("sex,age\nF,1\n", {"stddev": 1}, "^This looks like a table of records, which pgmjax release"),
         ("sex,value,stddev\nF,33%,1\n", {}, "got '33%': a count of records, not a share"),
         (
@@ -126,7 +126,7 @@ def test_the_file_of_a_release(tmp_path):
         ("sex,value,noise\nF,1,laplace\nM,1,gaussian\n", {"stddev": 1}, "noise of several kinds"),
         ("sex,value,noise\nF,1,cauchy\nM,1,cauchy\n", {"stddev": 1}, "noise of the table over sex"),
         ("sex,value\n", {"stddev": 1}, "holds no number"),
-        ("sex,value\nF,1\n", {"stddev": -1}, "stddev must be > 0"),
+        ("sex,value\nF,1\n", {"stddev": -1}, "stddev.*-1"),
     ],
 )
 def test_what_is_refused(tmp_path, text, given, said):
@@ -137,13 +137,13 @@ def test_what_is_refused(tmp_path, text, given, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("sex,age,value\nF,0,1\nF,Zaphod,4,2\n", "row 2: it has 4 fields, and 3 were expected"),
-        ("query,value\nsex=F,job=Zaphod,4\n", "row 1: it has 3 fields, .* a value with a comma needs quotes"),
+        ("sex,age,value\nF,0,1\nF,Zaphod,4,2\n", "row 2.*4.*3"),
+        ("query,value\nsex=F,job=Zaphod,4\n", "row 1.*3"),
         ("Zaphod,Trillian\nF,1\n", "first line names no such column: is it a record"),
         ("sex,value\nZaphod,1\n", r"What the file has is no value of 'sex' in the domain \(row 1\)"),
         ("sex,value\nF,Zaphod\n", "Row 1: value must be a number such as 1180 or 0.5: leave the row out"),
-        (b"sex,value\nZaphod\xe9,1\n", "it holds bytes that are not UTF-8"),
-        (b"sex,Zaphod\xe9\nF,1\n", "it holds bytes that are not UTF-8"),
+        (b"sex,value\nZaphod\xe9,1\n", "UTF-8"),
+        (b"sex,Zaphod\xe9\nF,1\n", "UTF-8"),
     ],
 )
 def test_what_may_be_a_table_of_records_is_not_quoted(tmp_path, text, said):
@@ -160,7 +160,7 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file"):
         read_published(tmp_path / "none.csv", DOMAIN)
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and nothing else")
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(ValueError, match=r"a\.parquet"):
         read_published(tmp_path / "a.parquet", DOMAIN)
     pq.write_table(
         pa.table({"clique": [["height"]], "row": [0], "value": [1.0], "stddev": [1.0]}),

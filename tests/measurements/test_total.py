@@ -199,7 +199,7 @@ def test_too_large_to_tell_counts_as_not_telling(monkeypatch):
 
 
 def test_measurements_are_checked():
-    with pytest.raises(ValueError, match=r"expected shape \(3,\), got \(2,\)"):
+    with pytest.raises(ValueError, match=r"\(3,\).*\(2,\)"):
         estimate_total(Domain({"a": 3}), [LinearMeasurement(("a",), [1, 2], 1.0)])
 
 

@@ -155,6 +155,6 @@ def test_merged_measurements_have_the_same_optimum():
 
 
 def test_a_limit_beyond_the_memory_is_refused():
-    with pytest.raises(ValueError, match=r"max_cells = 1,000,000 cells would need about .* available"):
+    with pytest.raises(ValueError, match=r"max_cells.*1,000,000"):
         check_cells(1_000_000, Estimator(max_bytes=1_000_000))
     check_cells(1000, Estimator(max_bytes=1_000_000))

@@ -106,8 +106,8 @@ def test_replayed_with_weights_and_other_queries(relation, delta):
 
 BAD = [
     ({"rounds": 2}, "rounds must be at least 3, the number of the workload's attributes"),
-    ({"epsilon": "1e-30"}, "spend more"),
-    ({"epsilon": 2000}, "protects nothing"),
+    ({"epsilon": "1e-30"}, r"2\^50"),
+    ({"epsilon": 2000}, r"10\^27"),
     ({"estimator": Estimator(max_bytes=100_000)}, "lower max_cells"),
 ]
 
@@ -122,11 +122,11 @@ def test_what_cannot_work_is_refused_before_anything_is_read(settings, words, mo
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({"share": 1}, "share must be a share between 0 and 1, .*, got 1"),
-        ({"share": 0}, "share must be a share between 0 and 1, .*, got 0"),
-        ({"rounds": 0}, "rounds must be"),
-        ({"max_cells": 0}, "max_cells must be"),
-        ({"steps": 0}, "steps must be"),
+        ({"share": 1}, "share.*1"),
+        ({"share": 0}, "share.*0"),
+        ({"rounds": 0}, "rounds.*0"),
+        ({"max_cells": 0}, "max_cells.*0"),
+        ({"steps": 0}, "steps.*0"),
     ],
 )
 def test_bad_options(settings, words):

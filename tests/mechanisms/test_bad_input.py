@@ -68,7 +68,7 @@ def of(mechanism, relation=REPLACE, epsilon=1, delta=0, **settings):
 
 TOTALS = [
     (of(Marginals, ADD), False, "number of records is private and cannot be estimated"),
-    (of(Marginals, REPLACE), True, "total weight is private and cannot be estimated"),
+    (of(Marginals, REPLACE), True, r"weight.*\['a'\]"),
     (of(HDMM, ADD, strategy="workload"), False, "number of records is private and cannot be estimated"),
 ]
 
@@ -80,10 +80,10 @@ def test_a_total_that_is_needed_and_cannot_be_told(mechanism, weighted, words, u
 
 
 UNANSWERED = [
-    (of(HDMM, strategy="marginals"), SMALL, JOINT, "no product of factors"),
-    (of(HDMM, strategy="kron"), SMALL, JOINT, "joint matrix|no product of factors"),
-    (of(HDMM, strategy="identity", answer="global"), WIDE, WIDE_PAIRS, "vector of 100,000,000 cells, above"),
-    (of(DualQuery), SMALL, DIFFERENCE, "entries 0 and 1 only"),
+    (of(HDMM, strategy="marginals"), SMALL, JOINT, r"\('a', 'b'\)"),
+    (of(HDMM, strategy="kron"), SMALL, JOINT, "joint matrix"),
+    (of(HDMM, strategy="identity", answer="global"), WIDE, WIDE_PAIRS, "100,000,000"),
+    (of(DualQuery), SMALL, DIFFERENCE, r"\('b',\)"),
     (of(MWEM, select="queries"), SMALL, Workload([{"clique": ["a"], "matrix": [[0.5] * 3]}]), "integral"),
     (of(Marginals), SMALL, Workload([{"clique": ["a"], "matrix": [[0.5] * 3]}]), "integral"),
 ]
@@ -103,7 +103,7 @@ def test_mechanisms_that_only_replace_cannot_be_made_otherwise(mechanism):
 
 
 CANDIDATES = [
-    (of(MWEM, max_cells=99), WIDE, "No candidate is within max_cells = 99"),
+    (of(MWEM, max_cells=99), WIDE, "max_cells.*99"),
     (of(MWEM, max_cells=10**9, estimator=MORE), WIDE, r"max_cells = 100,000,000 .* lower"),
     (of(MWEM, estimate="multiplicative-weights", estimator=LITTLE), WIDE, "100,000,000 cells"),
     (of(MWEM, estimate="factored-multiplicative-weights", estimator=LITTLE), WIDE, "available|cells"),
@@ -129,9 +129,9 @@ def test_candidates_or_models_that_are_none_or_too_large(mechanism, domain, word
 ROUNDS = [
     (of(MWEM, rounds=10**4, epsilon="1e-11"), "above 2\\^50"),
     (of(MWEM, split="0.9999999999999999"), "above 2\\^50"),
-    (of(AIM, rounds=2), "rounds must be at least 3"),
-    (of(AIM, epsilon="1e-30"), "spend more"),
-    (of(MST, epsilon="1e-30"), "spend more"),
+    (of(AIM, rounds=2), "rounds.*3"),
+    (of(AIM, epsilon="1e-30"), r"2\^50"),
+    (of(MST, epsilon="1e-30"), r"2\^50"),
     (of(PrivBayes, epsilon="1e-14"), "above 2\\^50"),
     (of(DualQuery, step=1, rounds=9), "allows 2 rounds|allows the first round only|allows \\d+ rounds"),
     (of(HDMM, epsilon="1e-15", strategy="identity"), "above 2\\^50"),
@@ -146,13 +146,13 @@ def test_rounds_and_parts_that_the_budget_does_not_allow(mechanism, words, untou
 
 
 SHARES = [
-    (MWEM, {"split": 1}, "split must be a share"),
-    (MWEM, {"total_share": "1.1"}, "total_share must be a share"),
-    (MWEM, {"rounds": 0}, "rounds must be"),
-    (AIM, {"share": 0}, "share must be a share between"),
-    (PrivBayes, {"structure_share": 1}, "structure_share must be a share between"),
-    (HDMM, {"split": "thirds"}, "split must be one of"),
-    (Marginals, {"split": "thirds"}, "split must be one of"),
+    (MWEM, {"split": 1}, "split.*1"),
+    (MWEM, {"total_share": "1.1"}, r"total_share.*1\.1"),
+    (MWEM, {"rounds": 0}, "rounds.*0"),
+    (AIM, {"share": 0}, "share.*0"),
+    (PrivBayes, {"structure_share": 1}, "structure_share.*1"),
+    (HDMM, {"split": "thirds"}, "split"),
+    (Marginals, {"split": "thirds"}, "split"),
     (DualQuery, {"rounds": 1}, "rounds"),
 ]
 

@@ -171,11 +171,11 @@ def test_an_interrupted_run_goes_on_with_the_same_scores(tmp_path, monkeypatch):
 
 
 BAD = [
-    ({"rounds": 0}, ValueError, "rounds must be"),
+    ({"rounds": 0}, ValueError, "rounds.*0"),
     ({"rounds": 1.5}, TypeError, "rounds"),
-    ({"start": 1}, ValueError, "start must be a share between"),
-    ({"share": "0"}, ValueError, "share must be a share between"),
-    ({"kept_noise": 0}, ValueError, "kept_noise must be > 0"),
+    ({"start": 1}, ValueError, "start.*1"),
+    ({"share": "0"}, ValueError, "share.*0"),
+    ({"kept_noise": 0}, ValueError, "kept_noise.*0"),
     ({"kept_noise": 1.5}, ValueError, r"kept_noise must be a share in \(0, 1\]"),
     ({"kept_noise": "much"}, TypeError, "kept_noise"),
     ({"max_cells": 0}, ValueError, "max_cells"),

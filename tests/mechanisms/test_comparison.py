@@ -248,21 +248,21 @@ def test_a_model_that_is_too_large_is_refused_and_others_run():
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"mechanisms": ["mts"]}, ValueError, "mechanisms must be one of .*'mst'"),
+        ({"mechanisms": ["mts"]}, ValueError, "mechanisms.*'mst'"),
         ({"mechanisms": []}, ValueError, "different names, at least one"),
         ({"mechanisms": ["mst", "mst"]}, ValueError, "different names"),
-        ({"mechanisms": "mst"}, TypeError, "mechanisms must be"),
-        ({"workload": pj.Workload([["a", "z"]])}, ValueError, "workload entry 0"),
-        ({"records": 0}, ValueError, "records must be an integer >= 1, got 0"),
-        ({"records": 10.5}, TypeError, "records must be an integer"),
+        ({"mechanisms": "mst"}, TypeError, "mechanisms.*str"),
+        ({"workload": pj.Workload([["a", "z"]])}, ValueError, "'z'"),
+        ({"records": 0}, ValueError, "records.*0"),
+        ({"records": 10.5}, TypeError, r"records.*float 10\.5"),
         ({"records": 10**13}, ValueError, "give fewer records"),
         (
             {"domain": pj.Domain({"a": 10**6, "b": 10**7, "c": 2})},
             ValueError,
-            "Counting these marginals needs",
+            r"\('a', 'b'\).*10,000,000,000,000",
         ),
         ({"workload": [["a", "b"]]}, TypeError, "workload must be a pgmjax.Workload, got list"),
-        ({"seeds": 0}, ValueError, "seeds must be an integer >= 1"),
+        ({"seeds": 0}, ValueError, "seeds.*0"),
         ({"epsilon": 0}, ValueError, "epsilon"),
         ({"epsilon": -1}, ValueError, "epsilon"),
         ({"delta": 2}, ValueError, "delta"),
@@ -279,7 +279,7 @@ def test_bad_input_is_refused_before_any_work(changes, error, message, monkeypat
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="kind must be one of 'independent', 'tree', 'dense', got 'chain'"):
+    with pytest.raises(ValueError, match=r"kind.*'independent'.*'tree'.*'dense'"):
         simulated_table(DOMAIN, 10, "chain", 0)
 
 

@@ -228,13 +228,13 @@ def test_command_line_names_are_unique():
 
 
 BAD_EPSILONS = [
-    (math.nan, ValueError, "epsilon must be finite"),
-    (math.inf, ValueError, "epsilon must be finite"),
-    (0, ValueError, "epsilon must be > 0, got 0"),
-    (-1, ValueError, "epsilon must be > 0, got -1"),
-    (True, TypeError, "epsilon must be a number, .*got a bool"),
-    ("much", ValueError, "epsilon must be a number"),
-    (None, TypeError, "epsilon must be a number, got NoneType"),
+    (math.nan, ValueError, "epsilon"),
+    (math.inf, ValueError, "epsilon"),
+    (0, ValueError, "epsilon.*0"),
+    (-1, ValueError, "epsilon.*-1"),
+    (True, TypeError, "epsilon.*bool"),
+    ("much", ValueError, "epsilon.*'much'"),
+    (None, TypeError, "epsilon.*NoneType"),
 ]
 
 
@@ -248,7 +248,7 @@ def test_bad_epsilon(mechanism, epsilon, error, words):
 @every
 @pytest.mark.parametrize("delta", [-0.1, 1, math.nan, True, "x"])
 def test_bad_delta(mechanism, delta):
-    with pytest.raises((ValueError, TypeError), match="delta must be"):
+    with pytest.raises((ValueError, TypeError), match="delta"):
         make(mechanism, delta=delta)
 
 

@@ -231,16 +231,16 @@ def test_a_failed_fit_keeps_the_transcript(monkeypatch):
 
 BAD_SETTINGS = [
     ({"relation": Relation.ADD_REMOVE}, ValueError, "replace-one.*add-remove"),
-    ({"accounting": "best"}, ValueError, "accounting must be one of"),
+    ({"accounting": "best"}, ValueError, "accounting.*'best'"),
     ({"accounting": "zcdp"}, ValueError, "'zcdp' needs a delta above 0"),
     ({"accounting": "pure", "delta": "1e-3"}, ValueError, "'pure' spends no delta"),
-    ({"step": 0}, ValueError, "step must be > 0, got 0"),
-    ({"step": "x"}, ValueError, "step must be a number"),
-    ({"step": True}, TypeError, "step must be a number"),
+    ({"step": 0}, ValueError, "step.*0"),
+    ({"step": "x"}, ValueError, "step"),
+    ({"step": True}, TypeError, "step"),
     ({"samples": 0}, ValueError, "samples"),
     ({"samples": 1.5}, TypeError, "samples"),
     ({"rounds": 1}, ValueError, "rounds"),
-    ({"estimate": "mean"}, ValueError, "estimate must be one of"),
+    ({"estimate": "mean"}, ValueError, "estimate.*'mean'"),
     ({"seed": -1}, ValueError, "seed"),
     ({"estimator": Estimator(loss="l1")}, ValueError, "the loss of its own draws"),
 ]
@@ -260,13 +260,13 @@ def unspent(monkeypatch):
 
 def test_other_queries_are_refused(unspent):
     for query in (q.DenseMatrix(("a",), [[1, -1, 0]]), q.Product({"c": q.mean()})):
-        with pytest.raises(ValueError, match="entries 0 and 1 only"):
+        with pytest.raises(ValueError, match=r"\('[ac]',\)"):
             make().run(DATA, Workload([query, ["a", "b"]]))
 
 
 def test_a_weighted_table_is_refused(unspent):
     data = Dataset.from_columns(DOMAIN, columns(40), weights=np.ones(40, int), max_weight=2)
-    with pytest.raises(ValueError, match="no weighted tables"):
+    with pytest.raises(ValueError, match="DualQuery"):
         make().run(data, WORKLOAD)
 
 

@@ -61,7 +61,7 @@ def test_a_dry_run_reads_the_names_of_the_columns(tmp_path, capsys, monkeypatch)
         (tmp_path / "t.csv").write_text(f"{header}\n")
         assert main(words) == code
     said = capsys.readouterr().err
-    assert "no column named 'a'" in said and "Did you mean 'A'" in said
+    assert "no column named 'a'" in said and "'A'" in said
     (tmp_path / "t.csv").unlink()
     assert main(words) == 2 and "a file with that one line is enough" in capsys.readouterr().err
 

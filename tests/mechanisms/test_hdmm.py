@@ -185,15 +185,15 @@ def test_what_no_least_squares_answers_spends_nothing(monkeypatch):
         "marginals", (queries.marginal(["a"]), queries.marginal(["b"])), (0.5, 0.5), (), None
     )
     monkeypatch.setattr(hdmm, "strategy", lambda *args, **settings: apart)
-    with pytest.raises(ValueError, match=r"strategy 'marginals': workload entry 2 on \('a', 'b'\) cannot be"):
+    with pytest.raises(ValueError, match=r"'marginals'.*\('a', 'b'\)"):
         make(strategy="marginals", answer="local").run(DATA, workload)
     monkeypatch.undo()
     monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: pytest.fail("the table was read"))
     wide = Domain(dict.fromkeys("abcdefgh", 10))
     data = Dataset.from_columns(wide, {name: [0, 1] for name in wide.attributes})
-    with pytest.raises(ValueError, match=r"vector of 100,000,000 cells, above the limit of 20,000,000"):
+    with pytest.raises(ValueError, match=r"100,000,000.*20,000,000"):
         make(strategy="identity", answer="global").run(data, Workload.all_kway(wide, 1))
-    with pytest.raises(ValueError, match="answer must be one of 'engine', 'local', 'global'"):
+    with pytest.raises(ValueError, match=r"answer.*'engine'.*'local'.*'global'"):
         make(answer="psychic")
 
 
@@ -206,7 +206,7 @@ def test_nothing_but_released_numbers_depends_on_the_table(strategy, relation):
 
 def test_a_workload_that_tells_no_total_is_answered_by_cells():
     difference = Workload([DenseMatrix(("b",), np.array([[1, -1]]))])
-    with pytest.raises(ValueError, match="number of records is private and cannot be estimated"):
+    with pytest.raises(ValueError, match=r"records.*\['a'\]"):
         make(strategy="workload").run(DATA, difference)
     assert make(strategy="identity").run(DATA, difference).measurements[0].values.shape == (2,)
 
@@ -214,11 +214,11 @@ def test_a_workload_that_tells_no_total_is_answered_by_cells():
 def test_what_is_refused_spends_nothing(monkeypatch):
     monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: pytest.fail("the table was read"))
     joint = Workload([DenseMatrix(("a", "b"), np.ones((1, 6), int))])
-    with pytest.raises(ValueError, match="no product of factors"):
+    with pytest.raises(ValueError, match=r"\('a', 'b'\)"):
         make(strategy="marginals").run(DATA, joint)
-    with pytest.raises(ValueError, match="strategy must be one of 'best', 'workload'"):
+    with pytest.raises(ValueError, match=r"strategy.*'best'.*'workload'"):
         make(strategy="magic")
-    with pytest.raises(ValueError, match="split must be one of"):
+    with pytest.raises(ValueError, match=r"split.*'half'"):
         make(split="half")
     with pytest.raises(ValueError, match="restarts"):
         make(restarts=0)

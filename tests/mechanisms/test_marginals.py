@@ -76,7 +76,7 @@ def test_weighted_split_is_in_proportion_to_weights(tmp_path):
 
 
 def test_an_unknown_split_is_refused():
-    with pytest.raises(ValueError, match="split must be one of 'equal', 'weighted', got 'optimal'"):
+    with pytest.raises(ValueError, match=r"split.*'equal'.*'weighted'.*'optimal'"):
         make(split="optimal")
 
 
@@ -104,7 +104,7 @@ def test_a_workload_that_cannot_tell_the_total_spends_nothing(monkeypatch):
     """Differences of counts say nothing about how many records there are."""
     monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: pytest.fail("the table was read"))
     difference = queries.DenseMatrix(("b",), np.array([[1, -1]]))
-    with pytest.raises(ValueError, match="number of records is private and cannot be estimated"):
+    with pytest.raises(ValueError, match=r"records.*\['a'\]"):
         make().run(DATA, Workload([difference]))
 
 
@@ -112,7 +112,7 @@ def test_a_total_weight_that_cannot_be_told_is_named(monkeypatch):
     monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: pytest.fail("the table was read"))
     data = Dataset.from_columns(DOMAIN, COLUMNS, weights=np.ones(500, int), max_weight=3)
     difference = queries.DenseMatrix(("b",), np.array([[1, -1]]))
-    with pytest.raises(ValueError, match="The total weight is private and cannot be estimated"):
+    with pytest.raises(ValueError, match=r"weight.*\['a'\]"):
         make(relation=Relation.REPLACE_ONE).run(data, Workload([difference]))
 
 

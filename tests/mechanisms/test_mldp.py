@@ -149,7 +149,7 @@ def test_learners_apart_answer_apart():
     assert [part.clique for part in release.predictor.parts] == [("a", "c"), ("b", "c")]
     assert [m.distribution for m in release.measurements] == [DiscreteLaplace(2.0)] * 2
     assert np.allclose(release.answers()[1], release.measurements[1].values)
-    with pytest.raises(ValueError, match="no learner learned"):
+    with pytest.raises(ValueError, match=r"\('a', 'b'\)"):
         release.predict(marginal(("a", "b")))
 
 
@@ -260,13 +260,13 @@ class Blind(Encoding):
 
 
 OPTIONS = [
-    ({"training": "all"}, ValueError, "training must be one of"),
+    ({"training": "all"}, ValueError, "training.*'all'"),
     ({"training": "random", "training_count": 0}, ValueError, "training_count"),
     ({"learner": []}, ValueError, "learner must be"),
     ({"learner": "oracle"}, ValueError, "oracle"),
-    ({"encoding": "roots"}, ValueError, "encoding must be one of"),
-    ({"universe": "all"}, ValueError, "universe must be one of"),
-    ({"validation": "public"}, ValueError, "validation must be one of"),
+    ({"encoding": "roots"}, ValueError, "encoding.*'roots'"),
+    ({"universe": "all"}, ValueError, "universe.*'all'"),
+    ({"validation": "public"}, ValueError, "validation.*'public'"),
     ({"validation_share": 1}, ValueError, "validation_share"),
     ({"validation_share": 0}, ValueError, "validation_share"),
     ({"training_seed": -1}, ValueError, "training_seed"),
@@ -285,11 +285,11 @@ def half(name):
 
 RUNS = [
     ({"encoding": Blind()}, "indistinguishable"),
-    ({"encoding": "corners", "training": "random_subsets", "training_count": 8}, "ranges only"),
+    ({"encoding": "corners", "training": "random_subsets", "training_count": 8}, r"'corners'.*\('grade',\)"),
     ({"training": "random", "training_count": 11}, "10 different ranges"),
     ({"training": Product({"grade": ranges([(0, 9)])})}, "grade"),
     ({"training": DenseMatrix(("grade",), [[0.5, 0, 0, 0]])}, "integer|integral|whole"),
-    ({"validation": Validation(half("grade"), [1, 2])}, "an answer a row"),
+    ({"validation": Validation(half("grade"), [1, 2])}, "validation.*1.*2"),
     ({"validation": Validation(half("age"), [1])}, "age"),
 ]
 

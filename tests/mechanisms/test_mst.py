@@ -129,8 +129,8 @@ def test_replayed_with_public_cliques_and_weights(delta):
     "settings, words",
     [
         ({"cliques": [("a", "zip")]}, "zip"),
-        ({"epsilon": "1e-30"}, "spend more"),
-        ({"epsilon": 2000}, "protects nothing"),
+        ({"epsilon": "1e-30"}, r"2\^50"),
+        ({"epsilon": 2000}, r"10\^27"),
         ({"cliques": [("a", "b", "c", "d", "e")], "estimator": Estimator(max_bytes=500)}, "available"),
     ],
 )
@@ -141,7 +141,7 @@ def test_what_cannot_work_is_refused_before_anything_is_read(settings, words, mo
 
 
 def test_a_lone_string_is_no_clique():
-    with pytest.raises(TypeError, match="got the text"):
+    with pytest.raises(TypeError, match=r"'ab'.*\('ab',\)"):
         make(cliques=["ab", "cd"])
     with pytest.raises(ValueError, match="twice"):
         make(cliques=[("a", "a")])

@@ -156,7 +156,7 @@ def test_the_whole_domain_is_refused_with_figures():
         FullVector(ADULT)
     words = str(caught.value)
     assert "the whole domain of 8 attributes hold 25,245,000,000 cells" in words
-    assert "564 GiB" in words and "is available: use the engine" in words
+    assert "564 GiB" in words and "estimate='engine'" in words
 
 
 def test_merging_factors_is_refused_with_figures_and_changes_nothing():
@@ -168,6 +168,6 @@ def test_merging_factors_is_refused_with_figures_and_changes_nothing():
     overlapping = LinearMeasurement(("hours", "race", "gain"), np.ones((99, 5, 100)), 1.0)
     cells = 5 * 99 * 100 * 15 * 100
     assert estimate.cells_with(overlapping.clique) == cells
-    with pytest.raises(ModelTooLargeError, match=rf"merged for .* hold {cells:,} cells .*9.54 MiB is avail"):
+    with pytest.raises(ModelTooLargeError, match=rf"{cells:,}.*9\.54 MiB"):
         estimate.step(overlapping, 7500)
     assert estimate.size == 7500 and len(estimate.vectors) == 1

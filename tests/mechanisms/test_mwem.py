@@ -342,9 +342,7 @@ def test_candidates_stay_within_the_cells_of_each_round():
 
 
 def test_the_whole_domain_is_refused_before_anything_is_spent(spending):
-    with pytest.raises(
-        ValueError, match=r"whole domain of 8 attributes hold 100,000,000 cells .*2.24 GiB, and 954 MiB"
-    ):
+    with pytest.raises(ValueError, match=r"100,000,000.*2\.24 GiB.*954 MiB"):
         make(estimate=ARMS[1]).run(WIDE_DATA, PAIRS)
     with pytest.raises(
         ValueError, match=r"No candidate is within max_cells = 99: the smallest, on .* needs 100"
@@ -365,10 +363,10 @@ def test_the_whole_domain_is_refused_before_anything_is_spent(spending):
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({"epsilon": 1e9}, "protects nothing"),
-        ({"epsilon": 1e9, "delta": "1e-9"}, "protects nothing|no noise at all"),
+        ({"epsilon": 1e9}, r"10\^27"),
+        ({"epsilon": 1e9, "delta": "1e-9"}, r"10\^27"),
         ({"epsilon": "1e-15"}, "above 2\\^50"),
-        ({"epsilon": 150, "rounds": 1, "split": "0.999"}, "no noise at all"),
+        ({"epsilon": 150, "rounds": 1, "split": "0.999"}, r"10\^27"),
         ({"epsilon": 1, "split": "1e-15"}, "above 2\\^50"),
         ({"epsilon": 1, "split": "0.999999999999999"}, "above 2\\^50"),
         ({"epsilon": 1, "rounds": 1, "total_share": "1e-18"}, "above 2\\^50"),
@@ -385,9 +383,7 @@ def test_parts_that_no_noise_can_be_drawn_for_spend_nothing(select, relation, se
 def test_a_failure_on_the_way_keeps_what_was_paid_for():
     """Without a limit the factors grow until the guard stops them."""
     little = Estimator(max_bytes=24 * 1500)
-    with pytest.raises(
-        FitError, match=r"merged for .* hold [0-9,]+ cells .* 35.2 KiB is available"
-    ) as caught:
+    with pytest.raises(FitError, match=r"35\.2 KiB") as caught:
         make(rounds=10, max_cells=None, estimate=ARMS[2], estimator=little).run(WIDE_DATA, PAIRS)
     assert 2 <= len(caught.value.measurements) < 10
 
@@ -444,16 +440,16 @@ def test_an_interrupted_run_goes_on_in_the_ledger(relation, select, arm, kind, t
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
-        ({"split": 0}, r"split must be a share between 0 and 1, .*, got 0"),
+        ({"rounds": 0}, "rounds.*0"),
+        ({"split": 0}, "split.*0"),
         ({"penalty": "much"}, "penalty must be one of 'cells', 'noise', 'none'"),
-        ({"split": "1"}, r"split must be a share .* got 1"),
-        ({"total_share": "1.5"}, "total_share must be a share"),
+        ({"split": "1"}, "split.*1"),
+        ({"total_share": "1.5"}, r"total_share.*1\.5"),
         ({"select": "rows"}, "select must be one of 'marginals', 'queries', got 'rows'"),
         ({"estimate": "mw"}, "estimate must be one of 'engine', 'multiplicative-weights', 'factored"),
-        ({"max_cells": 0}, "max_cells must be an integer >= 1"),
-        ({"steps": 0}, "steps must be an integer >= 1"),
-        ({"sweeps": 0}, "sweeps must be an integer >= 1"),
+        ({"max_cells": 0}, "max_cells.*0"),
+        ({"steps": 0}, "steps.*0"),
+        ({"sweeps": 0}, "sweeps.*0"),
         ({"history": False}, "history=False is for the multiplicative weights"),
     ],
 )

@@ -100,7 +100,7 @@ def test_the_workload_is_checked_before_anything_is_spent():
     opened = make().open(DATA)
     with pytest.raises(ValueError, match="0 or 1"):
         opened.answer(DenseMatrix(("a",), [[2] + [0] * 31]))
-    with pytest.raises(ValueError, match="Unknown attribute 'prefix'"):
+    with pytest.raises(ValueError, match="'prefix'"):
         opened.answer("prefix")
     assert opened.spent.epsilon == 0 and opened.asked == 0
 

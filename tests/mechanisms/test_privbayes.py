@@ -325,25 +325,21 @@ def test_models_of_other_releases_are_refused():
 BAD_SETTINGS = [
     ({"relation": Relation.ADD_REMOVE}, ValueError, "replace-one.*add-remove.*its scores divide"),
     ({"relation": None}, ValueError, "replace-one"),
-    ({"structure_share": 1}, ValueError, "structure_share must be a share between 0 and 1, .*, got 1"),
-    ({"structure_share": 0}, ValueError, "structure_share must be a share between 0 and 1, .*, got 0"),
-    ({"structure_share": "much"}, ValueError, "structure_share must be a number"),
-    ({"theta": 0}, ValueError, "theta must be > 0, got 0"),
-    ({"theta": math.inf}, ValueError, "theta must be finite"),
-    ({"score": "X"}, ValueError, "score must be one of 'I', 'F', 'R', 'mutual-information'"),
-    ({"degree": -1}, ValueError, "degree must be an integer >= 0, got -1"),
-    ({"degree": True}, TypeError, "degree must be an integer, got bool"),
+    ({"structure_share": 1}, ValueError, "structure_share.*1"),
+    ({"structure_share": 0}, ValueError, "structure_share.*0"),
+    ({"structure_share": "much"}, ValueError, "structure_share.*'much'"),
+    ({"theta": 0}, ValueError, "theta.*0"),
+    ({"theta": math.inf}, ValueError, "theta.*inf"),
+    ({"score": "X"}, ValueError, "score.*'I'.*'F'.*'R'"),
+    ({"degree": -1}, ValueError, "degree.*-1"),
+    ({"degree": True}, TypeError, "degree.*bool"),
     ({"degree": 1, "taxonomies": {"a": [[0, 0, 1]]}}, ValueError, "leave out the degree"),
     ({"taxonomies": [[0, 0, 1]]}, TypeError, "taxonomies must map attribute names"),
-    ({"taxonomies": {"a": 3}}, TypeError, "the taxonomy of 'a' must be a sequence of maps"),
-    (
-        {"taxonomies": {"a": [[0, 0.5, 1]]}},
-        TypeError,
-        "a group in a map of the taxonomy of 'a' must be an int",
-    ),
-    ({"estimate": "both"}, ValueError, "estimate must be one of 'engine', 'paper'"),
-    ({"max_candidates": 0}, ValueError, "max_candidates must be an integer >= 1"),
-    ({"max_cells": 0}, ValueError, "max_cells must be an integer >= 1"),
+    ({"taxonomies": {"a": 3}}, TypeError, "'a'.*int"),
+    ({"taxonomies": {"a": [[0, 0.5, 1]]}}, TypeError, "'a'.*float"),
+    ({"estimate": "both"}, ValueError, "estimate.*'engine'.*'paper'"),
+    ({"max_candidates": 0}, ValueError, "max_candidates.*0"),
+    ({"max_cells": 0}, ValueError, "max_cells.*0"),
 ]
 
 
@@ -366,9 +362,9 @@ def untouched(monkeypatch):
 DOMAIN = Domain({"a": 3, "b": 2})
 COLUMNS = {"a": [0, 1, 2, 2], "b": [0, 1, 1, 0]}
 EXTREMES = [
-    ({"epsilon": 2000}, "means no noise at all"),
+    ({"epsilon": 2000}, r"epsilon.*10\^27"),
     ({"epsilon": "1e-14"}, "above 2\\^50"),
-    ({"epsilon": 10**6, "delta": "1e-6"}, "no noise at all"),
+    ({"epsilon": 10**6, "delta": "1e-6"}, r"rho.*10\^27"),
 ]
 
 
@@ -391,7 +387,7 @@ MISFITS = [
     ({"taxonomies": {"a": [[0, 1, 2]]}}, "must merge groups of the one before"),
     ({"taxonomies": {"a": [[0, 0, 1], [0, 1, 1]]}}, "must merge groups of the one before"),
     ({"estimator": Estimator(max_bytes=8)}, "5 answers would need about 40 bytes, and 8 bytes is available"),
-    ({"estimator": Estimator(max_bytes=40)}, "A model of max_cells = 6 cells would need about"),
+    ({"estimator": Estimator(max_bytes=40)}, "max_cells.*6"),
 ]
 
 

@@ -195,11 +195,11 @@ def test_the_order_must_be_said_to_be_public(data):
 @pytest.mark.parametrize(
     "options, kind, words",
     [
-        ({"universe": "pairs"}, ValueError, "universe must be one of 'attributes', 'joint'"),
-        ({"encoding": "unary"}, ValueError, "encoding must be one of"),
-        ({"useless": "warn"}, ValueError, "useless must be one of 'refuse', 'answer'"),
+        ({"universe": "pairs"}, ValueError, "universe.*'attributes'.*'joint'"),
+        ({"encoding": "unary"}, ValueError, "encoding.*'unary'"),
+        ({"useless": "warn"}, ValueError, "useless.*'refuse'.*'answer'"),
         ({"share": 2}, TypeError, "share must map attributes to weights"),
-        ({"share": {"a": 0}}, ValueError, "share of 'a' must be > 0"),
+        ({"share": {"a": 0}}, ValueError, "'a'.*0"),
     ],
 )
 def test_bad_settings(options, kind, words):
@@ -235,10 +235,10 @@ def test_bad_requests_read_nothing(data, tmp_path):
         made().perturb(data, ["z"], row_order_is_public=True)
     with pytest.raises(ValueError, match="exists"):
         made().perturb(data, row_order_is_public=True, out=tmp_path)
-    with pytest.raises(TypeError, match=r"must be a pgmjax\.Dataset, got dict"):
+    with pytest.raises(TypeError, match=r"pgmjax\.Dataset.*dict"):
         made().perturb({}, row_order_is_public=True)
     weighted = Dataset.from_columns(DOMAIN, {name: [0, 1] for name in "abc"}, weights=[1, 2], max_weight=3)
-    with pytest.raises(ValueError, match="no weighted tables"):
+    with pytest.raises(ValueError, match="RandomizedResponse"):
         made().perturb(weighted, row_order_is_public=True)
 
 

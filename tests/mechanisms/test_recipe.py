@@ -56,9 +56,9 @@ def test_the_default_is_the_most_that_fits_a_minute(name):
 
 
 def test_a_refusal_names_the_limit():
-    with pytest.raises(ValueError, match="2-way marginal has at most 3 cells: raise max_cells"):
+    with pytest.raises(ValueError, match=r"2-way.*3.*max_cells"):
         choose(made("mst"), DOMAIN, KWay(2, 3))
-    with pytest.raises(ValueError, match="max_cells must be"):
+    with pytest.raises(ValueError, match=r"max_cells.*0"):
         choose(made("mst"), DOMAIN, KWay(2, 0))
 
 

@@ -52,6 +52,6 @@ def test_an_empty_batch_and_one_of_two_structures_are_refused(data):
     with pytest.raises(ValueError, match="at least one run"):
         release_together([])
     mixed = [mechanism(0).measure(data, WORKLOAD), mechanism(0).measure(data, pj.Workload([["a"]]))]
-    with pytest.raises(FitError, match="same cliques and queries") as caught:
+    with pytest.raises(FitError, match=r"row 0.*2.*row 1.*1") as caught:
         release_together(mixed)
     assert len(caught.value.measurements) == 3

@@ -33,7 +33,7 @@ def test_an_attribute_of_one_category_goes_with_another():
 def test_shares():
     found = universes(DOMAIN, ["a", "c"], "attributes", None, {"a": Fraction(3)}, Fraction(1))
     assert found.epsilons == (Fraction(3, 4), Fraction(1, 4))
-    with pytest.raises(ValueError, match="share names 'b'"):
+    with pytest.raises(ValueError, match="'b'"):
         universes(DOMAIN, ["a"], "attributes", None, {"b": Fraction(1)}, Fraction(1))
     with pytest.raises(ValueError, match="leave it out for universe="):
         universes(DOMAIN, ["a"], "joint", None, {"a": Fraction(1)}, Fraction(1))
@@ -55,7 +55,7 @@ def test_a_universe_too_large_for_its_records():
     plan = universes(domain, ["v"], "joint", "direct", None, Fraction(1))
     predicted = plan.predicted_errors(domain, [("v",)], 48842)
     assert predicted["v",] == pytest.approx(1.35, abs=0.005)
-    with pytest.raises(ValueError, match=r"drown the answers of 48,842 records at epsilon 1: .* up to 1\.35"):
+    with pytest.raises(ValueError, match=r"48,842.*1\.35"):
         check_useful(predicted, 48842, Fraction(1), "refuse")
     check_useful(predicted, 48842, Fraction(1), "answer")
     check_useful(plan.predicted_errors(domain, [("v",)], 10**6), 10**6, Fraction(1), "refuse")

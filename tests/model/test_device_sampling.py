@@ -128,9 +128,9 @@ def test_rows_of_a_model_and_what_the_device_does_not_have(monkeypatch):
     assert set(evidence["b"]) == {3, 7}
     with pytest.raises(ValueError, match="leave device=False"):
         model.sample(5, method="round", device=True)
-    with pytest.raises(ValueError, match="method must be one of"):
+    with pytest.raises(ValueError, match=r"method.*'magic'"):
         model.sample(5, method="magic", device=True)
-    with pytest.raises(ValueError, match=r"seed must be an integer in 0\.\."):
+    with pytest.raises(ValueError, match=r"seed.*0\.\."):
         model.sample(5, seed=2**63, device=True)
     monkeypatch.setattr(device_sampling, "MOST_CELLS", 300)
     with pytest.raises(ValueError, match=r"the tables of this model take .* leave device=False"):

@@ -140,7 +140,7 @@ def test_evidence_by_label():
         ({"a": 3}, "3.*'a'.* 0, 1, 2"),
         ({"a": "x"}, "'x'.*'a'.* 0, 1, 2"),
         ({"a": []}, "name at least one"),
-        ({"a": {0: False}}, "a dict is not a value of 'a'"),
+        ({"a": {0: False}}, "dict.*'a'"),
     ],
 )
 def test_bad_evidence(evidence, message):
@@ -151,7 +151,7 @@ def test_bad_evidence(evidence, message):
 def test_impossible_evidence():
     domain = pj.Domain({"a": 2})
     model = pj.GraphicalModel.from_potentials(domain, {("a",): [0.0, -np.inf]})
-    with pytest.raises(ValueError, match="probability zero"):
+    with pytest.raises(ValueError, match=r"\('a',\)"):
         model.condition({"a": 1})
 
 
@@ -170,9 +170,9 @@ def test_impossible_evidence_names_what_contradicts():
 
 def test_limits_of_a_question_are_checked():
     model, _ = make()
-    with pytest.raises(ValueError, match="max_seconds must be > 0, got 0"):
+    with pytest.raises(ValueError, match=r"max_seconds.*0"):
         model.within(max_seconds=0)
-    with pytest.raises(ValueError, match="max_bytes must be"):
+    with pytest.raises(ValueError, match=r"max_bytes.*0"):
         model.within(max_bytes=0)
     assert model.within(max_bytes=10**6).condition({"a": 1}).limits.max_bytes == 10**6
 
@@ -194,7 +194,7 @@ def test_bad_potentials():
         make_model(domain, {("a",): [0.0, np.nan]})
     with pytest.raises(ValueError, match="no possible cell"):
         make_model(domain, {("a",): [0.0, -np.inf], ("a", "b"): [[-np.inf, -np.inf], [0, 0]]})
-    with pytest.raises(ValueError, match="total must be > 0"):
+    with pytest.raises(ValueError, match=r"total.*0"):
         make_model(domain, {}, total=0)
 
 
@@ -231,11 +231,11 @@ def test_numbers_as_labels_are_labels():
 
 def test_wrong_types_are_named():
     model, _ = make()
-    with pytest.raises(TypeError, match=r"conditions such as .*, names such as .*, got int"):
+    with pytest.raises(TypeError, match=r"pgmjax.queries.*int"):
         model.answer(1)
     np.testing.assert_allclose(model.answer(("a",)), model.marginal(("a",)))
     np.testing.assert_allclose(model.answer("a=1"), model.marginal(("a",))[1:2])
-    with pytest.raises(TypeError, match="evidence must be a mapping"):
+    with pytest.raises(TypeError, match=r"evidence.*list"):
         model.condition([("a", 1)])
     assert model.condition({"a": np.array(1)}).total == pytest.approx(model.marginal(("a",))[1])
 

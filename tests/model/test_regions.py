@@ -174,7 +174,7 @@ def test_queries():
     query = pj.queries.kronecker({"a": pj.queries.prefix(), "d": pj.queries.identity()})
     expected = np.cumsum(100 * marginal(joint(), "ad"), axis=0)
     np.testing.assert_allclose(found.answer(query), expected, atol=1e-9)
-    with pytest.raises(ValueError, match="'a' alone is no condition"):
+    with pytest.raises(ValueError, match="'a'"):
         found.answer("a")
 
 

@@ -195,7 +195,7 @@ def test_bad_targets_are_refused_before_any_work(model, tmp_path):
         model.sample_to(tmp_path / "rows.csv", 5, decode="value")
     with pytest.raises(ValueError, match="no folder"):
         model.sample_to(tmp_path / "none" / "rows.csv", 5)
-    with pytest.raises(ValueError, match="method must be one of"):
+    with pytest.raises(ValueError, match=r"method.*'magic'"):
         model.sample_to(there, 5, method="magic", overwrite=True)
     assert there.read_text() == "mine"
     model.sample_to(there, 5, overwrite=True)

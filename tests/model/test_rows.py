@@ -43,7 +43,7 @@ def test_rows_of_another_model_are_seen(model):
         ({"a": [[0]]}, ValueError, "one-dimensional"),
         ({"a": [0, 2]}, ValueError, r"0..1 \(or -1 where not known\)"),
         ({"a": [0, -2]}, ValueError, r"0..1 \(or -1 where not known\)"),
-        ({"a": [0], "b": [0, 1]}, ValueError, "equal length"),
+        ({"a": [0], "b": [0, 1]}, ValueError, r"\[1, 2\]"),
     ],
 )
 def test_bad_partial_rows(model, columns, kind, said):
@@ -52,9 +52,9 @@ def test_bad_partial_rows(model, columns, kind, said):
 
 
 def test_bad_method_and_seed_of_a_completion(model):
-    with pytest.raises(ValueError, match="method must be one of"):
+    with pytest.raises(ValueError, match=r"method.*'magic'"):
         model.complete({"a": [0]}, method="magic")
-    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
+    with pytest.raises(ValueError, match=r"seed.*-1"):
         model.complete({"a": [0]}, seed=-1)
 
 

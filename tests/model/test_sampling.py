@@ -85,11 +85,11 @@ def test_a_seed_repeats_and_another_differs(model):
 
 def test_no_rows_and_bad_arguments(model):
     assert all(len(column) == 0 for column in model.sample(0).values())
-    with pytest.raises(ValueError, match="rows must be an integer in 0"):
+    with pytest.raises(ValueError, match=r"rows.*-1"):
         model.sample(-1)
-    with pytest.raises(ValueError, match="method must be one of"):
+    with pytest.raises(ValueError, match=r"method.*'magic'"):
         model.sample(5, method="magic")
-    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
+    with pytest.raises(ValueError, match=r"seed.*-1"):
         model.sample(5, seed=-1)
 
 

@@ -101,11 +101,11 @@ def test_bad_arguments_are_refused_before_anything_is_drawn(model):
     ]:
         with pytest.raises(ValueError, match=said):
             model.plot_marginals(cliques)
-    with pytest.raises(TypeError, match="got the text"):
+    with pytest.raises(TypeError, match=r"'age'.*\('age',\)"):
         model.plot_marginals(["age"])
-    with pytest.raises(ValueError, match="stddevs must be"):
+    with pytest.raises(ValueError, match=r"stddevs.*0"):
         model.plot_marginals(stddevs=0)
-    with pytest.raises(ValueError, match="a value for each answer of its query"):
+    with pytest.raises(ValueError, match=r"\('sex',\).*\(2,\).*\(3,\)"):
         model.plot_marginals([("age",)], [pj.LinearMeasurement(("sex",), [1.0, 2, 3], 1.0)])
     many = pj.GraphicalModel.from_potentials(pj.Domain({f"a{i}": 2 for i in range(61)}), {})
     with pytest.raises(ValueError, match="got 61: pass cliques"):

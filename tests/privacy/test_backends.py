@@ -297,10 +297,10 @@ def test_nothing_is_drawn_for_what_is_refused(source, monkeypatch):
         monkeypatch.setattr(opendp, call, refuse)
     distribution = KaryResponse(3, 0.5)
     for codes in ([0, 1, 77], [-77]):
-        with pytest.raises(ValueError, match=r"codes lie outside 0\.\.2: nothing was drawn") as refusal:
+        with pytest.raises(ValueError, match=r"0\.\.2") as refusal:
             source.respond(distribution, np.array(codes))
         assert "77" not in str(refusal.value)
-    with pytest.raises(TypeError, match="codes must be integers"):
+    with pytest.raises(TypeError, match=r"codes.*float64"):
         source.respond(distribution, np.array([0.0, math.nan]))
     for choice in SELECTIONS:
         for scores, error in (
@@ -324,7 +324,7 @@ def test_distributions_of_another_kind_are_refused(source):
         with pytest.raises(TypeError, match="distribution must be a PermuteAndFlip or ExponentialMechanism"):
             source.choose(distribution, SCORES)
     for distribution in (DISTRIBUTIONS[0], SELECTIONS[0], 0.3):
-        with pytest.raises(TypeError, match="distribution must be a KaryResponse"):
+        with pytest.raises(TypeError, match=r"distribution.*KaryResponse"):
             source.respond(distribution, np.array([0]))
 
 
@@ -332,7 +332,7 @@ def test_distributions_of_another_kind_are_refused(source):
 @pytest.mark.parametrize("distribution", [distributions.DiscreteLaplace, distributions.DiscreteGaussian])
 def test_scales_that_mean_no_noise_are_refused(source, distribution, scale):
     """OpenDP takes 0 and adds nothing."""
-    with pytest.raises(ValueError, match="scale must be"):
+    with pytest.raises(ValueError, match="scale"):
         source.draw(distribution(scale), 3)
 
 
@@ -443,9 +443,9 @@ def test_the_seeded_backend_wants_a_signature():
         SeededBackend(0)
     with pytest.raises(ValueError, match=r"insecure=True"):
         SeededBackend(0, insecure=1)
-    with pytest.raises(TypeError, match="seed must be an integer"):
+    with pytest.raises(TypeError, match=r"seed.*float 0\.5"):
         SeededBackend(0.5, insecure=True)
-    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
+    with pytest.raises(ValueError, match=r"seed.*-1"):
         SeededBackend(-1, insecure=True)
 
 
@@ -547,9 +547,9 @@ def test_what_only_calls_itself_secure_is_not(make, watched, tmp_path):
         ledger.register(
             "table", epsilon=1, relation="add-remove", digest=ledger.digest_of(data), domain=data.domain
         )
-        with pytest.raises(ValueError, match="takes secure noise only"):
+        with pytest.raises(ValueError, match="'table'"):
             marginals.run(data, Workload([["a"]]), ledger=ledger)
-        with pytest.raises(ValueError, match="takes secure noise only"):
+        with pytest.raises(ValueError, match="'table'"):
             Session.open(ledger, data, cap=1, relation="add-remove", backend=source)
         assert ledger.account("table").spent == 0
 

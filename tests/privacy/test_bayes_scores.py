@@ -218,12 +218,12 @@ def test_only_a_public_number_of_records_will_do(kind):
 @pytest.mark.parametrize(
     "queries, records, error, words",
     [
-        ([], 5, ValueError, "at least one candidate"),
-        (PAIR, 5, TypeError, "queries must be a sequence"),
+        ([], 5, ValueError, "candidate"),
+        (PAIR, 5, TypeError, "queries.*Product"),
         (["xy"], 5, TypeError, "a product of blocks, got str"),
         ([q.Product({"x": q.prefix(), "y": q.identity()})], 5, ValueError, "count every record once"),
-        ([PAIR], 0, ValueError, "records must be an integer >= 1"),
-        ([PAIR], 2.5, TypeError, "records must be an integer"),
+        ([PAIR], 0, ValueError, "records.*0"),
+        ([PAIR], 2.5, TypeError, r"records.*float 2\.5"),
     ],
 )
 def test_bad_scores(queries, records, error, words):

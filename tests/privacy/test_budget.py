@@ -51,7 +51,7 @@ def test_budget_refuses_spends_that_are_not_positive(cost):
 def test_budget_refuses_unknown_units_and_bad_caps():
     with pytest.raises(ValueError, match="unit"):
         b.Budget(1, unit="delta")
-    with pytest.raises(ValueError, match="rho must be > 0"):
+    with pytest.raises(ValueError, match=r"rho.*0"):
         b.Budget(0, unit="rho")
 
 
@@ -227,7 +227,7 @@ def test_a_subnormal_spend_of_nothing_left_is_refused(unit, tiny):
     """As floats, 1.0 + 1e-320 is 1.0."""
     budget = b.Budget(1, unit=unit)
     budget.charge(Fraction(1))
-    with pytest.raises(ValueError, match="least normal 64-bit float"):
+    with pytest.raises(ValueError, match=r"2\.2250738585072014e-308"):
         budget.charge(tiny)
     with pytest.raises(b.BudgetExceeded, match="only 0 is left"):
         budget.charge(sys.float_info.min)  # the least that a budget counts

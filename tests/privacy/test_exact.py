@@ -157,7 +157,7 @@ def test_split_between_thousands():
 
 @pytest.mark.parametrize("weights", [3, "12", {1: 2}, np.array(3)])
 def test_weights_are_a_sequence(weights):
-    with pytest.raises(TypeError, match=r"weights must be a sequence of numbers, got .*: give a list"):
+    with pytest.raises(TypeError, match="weights"):
         b.split(Fraction(1), weights)
 
 

@@ -85,8 +85,8 @@ BAD = [
     ({}, ValueError, "either epsilon or rho"),
     ({"epsilon": 1, "rho": 1}, ValueError, "either epsilon or rho"),
     ({"epsilon": "-1"}, ValueError, "epsilon"),
-    ({"epsilon": 11}, BudgetExceeded, "This needs epsilon"),
-    ({"rho": 1}, ValueError, "pure epsilon"),
+    ({"epsilon": 11}, BudgetExceeded, "epsilon"),
+    ({"rho": 1}, ValueError, "gaussian"),
 ]
 
 

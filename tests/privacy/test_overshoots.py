@@ -103,12 +103,12 @@ def test_it_is_public_comparable_and_described():
 @pytest.mark.parametrize(
     "given, error, words",
     [
-        (([], RECORDS, 6), ValueError, "at least one candidate"),
+        (([], RECORDS, 6), ValueError, "candidate"),
         ((["a"], RECORDS, 6), TypeError, r"queries\.Query, got str"),
         ((QUERIES, [[0.5, 1.0]], 6), TypeError, "integer codes"),
         ((QUERIES, [0, 1], 6), ValueError, "2 dimensions"),
-        ((QUERIES, np.zeros((0, 2), int), 6), ValueError, "not be empty"),
-        ((QUERIES, RECORDS, 0), ValueError, "count must be"),
+        ((QUERIES, np.zeros((0, 2), int), 6), ValueError, r"\(0, 2\)"),
+        ((QUERIES, RECORDS, 0), ValueError, "count.*0"),
     ],
 )
 def test_bad_scores(given, error, words):
@@ -119,8 +119,8 @@ def test_bad_scores(given, error, words):
 @pytest.mark.parametrize(
     "score, words",
     [
-        (Overshoots([q.DenseMatrix(("a",), [[1, -1]])], RECORDS, 6), "entries 0 and 1 only"),
-        (Overshoots(QUERIES, [[0, 2]], 6), "codes from 0"),
+        (Overshoots([q.DenseMatrix(("a",), [[1, -1]])], RECORDS, 6), r"\('a',\)"),
+        (Overshoots(QUERIES, [[0, 2]], 6), "codes"),
         (Overshoots(QUERIES, [[0, 1, 0]], 6), "records must have shape"),
     ],
 )

@@ -164,20 +164,20 @@ NOT_INTEGRAL = queries.DenseMatrix(("a",), np.array([[0.5, 0.5, 0.5]]))
 HALVES = queries.DenseMatrix(("a",), np.array([[0.5, 0.5, 0.5], [0.5, -0.5, 0.5]]))
 UNKNOWN = queries.marginal(("a", "zip"))
 REFUSED = [
-    ([], {"epsilons": []}, ValueError, "nothing to measure"),
+    ([], {"epsilons": []}, ValueError, "query"),
     ([AB], {}, ValueError, "either epsilons"),
     ([AB], {"epsilons": [1], "rhos": [1]}, ValueError, "either epsilons"),
-    ([AB], {"rhos": [1]}, ValueError, "budget counts pure epsilon, in which gaussian has no price"),
+    ([AB], {"rhos": [1]}, ValueError, "gaussian"),
     ([AB], {"epsilons": [0.5, 0.5]}, ValueError, "one epsilon a query: expected 1, got 2"),
-    ([AB], {"epsilons": [math.nan]}, ValueError, "epsilon must be finite"),
-    ([AB], {"epsilons": [math.inf]}, ValueError, "epsilon must be finite"),
-    ([AB], {"epsilons": [0]}, ValueError, "epsilon must be > 0"),
-    ([AB], {"epsilons": [-1]}, ValueError, "epsilon must be > 0"),
+    ([AB], {"epsilons": [math.nan]}, ValueError, "epsilon"),
+    ([AB], {"epsilons": [math.inf]}, ValueError, "epsilon"),
+    ([AB], {"epsilons": [0]}, ValueError, "epsilon"),
+    ([AB], {"epsilons": [-1]}, ValueError, "epsilon"),
     ([AB], {"epsilons": [True]}, TypeError, "epsilon must be a number, .*got a bool"),
-    ([AB], {"epsilons": [2]}, BudgetExceeded, "needs epsilon 2, but of 1 only 1 is left"),
-    ([AB], {"epsilons": ["1e-30"]}, ValueError, "overflow 64-bit"),
-    ([NOT_INTEGRAL], {"epsilons": [1]}, ValueError, r"\('a',\) is not integral.*queries\.quantise"),
-    ([HALVES], {"epsilons": [1]}, ValueError, "is not integral"),
+    ([AB], {"epsilons": [2]}, BudgetExceeded, "epsilon 2"),
+    ([AB], {"epsilons": ["1e-30"]}, ValueError, r"2\^50"),
+    ([NOT_INTEGRAL], {"epsilons": [1]}, ValueError, r"\('a',\).*queries\.quantise"),
+    ([HALVES], {"epsilons": [1]}, ValueError, r"\('a',\).*queries\.quantise"),
     ([UNKNOWN], {"epsilons": [1]}, ValueError, "zip"),
     ([("a", "b")], {"epsilons": [1]}, TypeError, "Query, got tuple"),
 ]
@@ -198,7 +198,7 @@ def test_bad_arguments(data):
         private_table.PrivateTable(data, budget=Budget(1))
     with pytest.raises(TypeError, match=r"budget must be a Budget, such as Budget\(1\), got int"):
         private_table.PrivateTable(data, Relation.ADD_REMOVE, 1)
-    with pytest.raises(TypeError, match="Dataset, got dict"):
+    with pytest.raises(TypeError, match="dict"):
         private_table.PrivateTable(COLUMNS, Relation.ADD_REMOVE, Budget(1))
 
 
@@ -241,7 +241,7 @@ def test_a_failed_scan_costs_and_tells_nothing(data, monkeypatch):
         raise OSError("line 7: 'ANNA MEIER'")
 
     monkeypatch.setattr(Dataset, "marginals", fail)
-    with pytest.raises(gate.TableReadError, match="failed with OSError") as caught:
+    with pytest.raises(gate.TableReadError, match="OSError") as caught:
         table(data, budget=budget).measure([AB], epsilons=[1])
     assert budget.spent == 1 and "ANNA" not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
@@ -261,7 +261,7 @@ def test_keyboard_interrupt_passes_through_and_the_charge_stays(data):
 def test_entries_too_large_for_64_bits_are_refused_before_anything_is_spent(data, watched):
     huge = queries.DenseMatrix(("a",), np.array([[2**31, 1, 0]]))
     budget = Budget(1)
-    with pytest.raises(ValueError, match=r"entries up to 2,147,483,648, above the limit of 1,073,741,824"):
+    with pytest.raises(ValueError, match=r"2,147,483,648.*1,073,741,824"):
         table(data, budget=budget).measure([huge], epsilons=[1])
     assert budget.spent == 0 and watched.log == []
 
@@ -283,7 +283,7 @@ def test_an_error_of_a_query_is_withheld(data):
             raise ValueError(f"count {counts}")
 
     budget = Budget(1)
-    with pytest.raises(gate.TableReadError, match="Answering failed with ValueError") as caught:
+    with pytest.raises(gate.TableReadError, match="ValueError") as caught:
         table(data, budget=budget).measure([Speaking({"a": queries.identity()})], epsilons=[1])
     assert budget.spent == 1 and caught.value.__context__ is None
 
@@ -360,14 +360,14 @@ def test_non_interference(relation, unit):
 def test_a_public_count_that_is_not_public_is_caught():
     """The tape bounds it by zero: on neighbours under the wrong relation it is found."""
     pair = next(mechanism.neighbours(DOMAIN, Relation.ADD_REMOVE))
-    with pytest.raises(tape.NonInterferenceError, match="1 apart in L1 distance, declared sensitivity is 0"):
+    with pytest.raises(tape.NonInterferenceError, match=r"L1.*0"):
         replay.check_pair(lambda data: table(data, Relation.REPLACE_ONE).public_count(), *pair)
 
 
 def test_a_real_query_is_quantised_and_measured(data):
     """Haar-like real weights: the measurement is of the integers, its answers 2^bits times the query's."""
     real = queries.DenseMatrix(("a",), [[0.5, 0.25, -1 / 3]])
-    with pytest.raises(ValueError, match=r"round it with queries\.quantise"):
+    with pytest.raises(ValueError, match=r"queries\.quantise"):
         table(data).measure([real], epsilons=[1])
     grid = quantise(real, DOMAIN, bits=20)
     (measured,) = table(data, backend=Silent()).measure([grid.query], epsilons=[1])
@@ -378,7 +378,7 @@ def test_a_real_query_is_quantised_and_measured(data):
 
 def test_a_budget_of_one_relation_refuses_a_table_under_the_other(data):
     budget = Budget(1, relation=Relation.REPLACE_ONE)
-    with pytest.raises(ValueError, match="spends of the two cannot be added up"):
+    with pytest.raises(ValueError, match=r"replace-one.*add-remove"):
         table(data, Relation.ADD_REMOVE, budget)
 
 
@@ -408,6 +408,6 @@ def test_tables_too_large_to_count_cost_nothing(monkeypatch):
     monkeypatch.setattr("pgmjax.data.counting.available_bytes", lambda: 2**20)
     budget = Budget(1)
     table = private_table.PrivateTable(data, Relation.ADD_REMOVE, budget, Silent())
-    with pytest.raises(ValueError, match=r"needs 68.7 MiB and 1 MiB is available"):
+    with pytest.raises(ValueError, match=r"68\.7 MiB.*1 MiB"):
         table.measure([queries.marginal(("a", "b"))], epsilons=[1])
     assert budget.spent == 0 and watched.log == []

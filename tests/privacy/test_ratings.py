@@ -102,8 +102,8 @@ def test_what_cannot_be_asked_spends_nothing(monkeypatch):
     monkeypatch.setattr(Ratings, "similarities", lambda *given: pytest.fail("ratings were read"))
     table = private(dense(0), scale=None)
     for pairs, measure, words in (
-        ([(0, 0)], "cosine", "different records"),
-        ([(0, 9)], "cosine", "records of pairs must lie in 0..5"),
+        ([(0, 0)], "cosine", "pair"),
+        ([(0, 9)], "cosine", r"pairs.*0\.\.5"),
         (PAIRS, "inner_product", "unbounded"),
         (PAIRS, "euclidean", "measure"),
     ):
@@ -119,7 +119,7 @@ def test_other_relations_units_and_tables_are_refused():
         PrivateRatings(ratings(dense(0)), Relation.ADD_REMOVE, Budget(1), protect="record")
     with pytest.raises(ValueError, match="counted in epsilon"):
         PrivateRatings(ratings(dense(0)), REPLACE, Budget(1, "rho"), protect="record")
-    with pytest.raises(ValueError, match="protect must be one of"):
+    with pytest.raises(ValueError, match=r"protect.*'item'"):
         PrivateRatings(ratings(dense(0)), REPLACE, Budget(1), protect="item")
     with pytest.raises(TypeError, match="Ratings"):
         PrivateRatings(dense(0), REPLACE, Budget(1), protect="record")
@@ -148,7 +148,7 @@ def test_a_star_of_many_pairs_has_no_small_sensitivity():
     """In 64 bits the product of its pairs and the range of one would overflow."""
     table = Ratings([0], [0], [1.0], (4097, 10_000), (0, 600))
     private = PrivateRatings(table, REPLACE, Budget(64), protect="record")
-    with pytest.raises(ValueError, match="noise scale above"):
+    with pytest.raises(ValueError, match=r"2\^50"):
         private.similarities([(0, other) for other in range(1, 4097)], "inner_product", epsilon=64)
     assert private.budget.spent == 0
 
@@ -214,9 +214,9 @@ def test_what_is_not_bounded_is_refused():
     for scale in (None, (0, 5), (-1, 1)):
         with pytest.raises(ValueError, match="on a scale above 0"):
             pair_sensitivity("cosine", "rating", scale, 10, 3)
-    with pytest.raises(ValueError, match="measure must be one of"):
+    with pytest.raises(ValueError, match=r"measure.*'euclidean'"):
         pair_sensitivity("euclidean", "record", (1, 5), 10)
-    with pytest.raises(ValueError, match="protect must be one of"):
+    with pytest.raises(ValueError, match=r"protect.*'item'"):
         pair_sensitivity("cosine", "item", (1, 5), 10)
 
 
@@ -245,13 +245,13 @@ def test_a_ledger_charges_once_and_gives_the_same_similarities(tmp_path):
         with pytest.raises(ValueError, match="answers for whole records"):
             SimilarityMLDP(0.1, REPLACE, "rating", training_count=5).run(table, ledger=ledger)
         other = ratings(dense(4))
-        with pytest.raises(ValueError, match="no account for this table"):
+        with pytest.raises(ValueError, match=r"budgets\.ledger"):
             mechanism.run(other, ledger=ledger)
         with pytest.raises(TypeError, match=r"ratings must be .*Ratings, got ndarray"):
             mechanism.run(dense(3), ledger=ledger)
-        with pytest.raises(TypeError, match="ledger must be a Ledger, got str"):
+        with pytest.raises(TypeError, match=r"ledger.*str"):
             mechanism.run(table, ledger="budgets.ledger")
-        with pytest.raises(ValueError, match="give the ledger too"):
+        with pytest.raises(ValueError, match="ledger"):
             mechanism.run(table, key="run 1")
         assert ledger.account("ratings").charges == 1
 
@@ -266,7 +266,7 @@ def test_similarities_pass_a_tape_and_their_sensitivity_is_checked():
         assert seen.pairs == 12 and seen.calls == 2 and seen.epsilon == pytest.approx(1)
     with (
         mock.patch.object(PrivateRatings, "_sensitivity", lambda self, pairs, measure: 1),
-        pytest.raises(NonInterferenceError, match="declared sensitivity is 1"),
+        pytest.raises(NonInterferenceError, match=r"L1.*1"),
     ):
         replay_case(case, case.tables(12))
 

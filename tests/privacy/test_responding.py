@@ -84,11 +84,11 @@ def test_each_group_is_charged_before_anything_is_read():
         ([], {}, ValueError, "nothing to answer for"),
         ([["a"]], {"epsilons": [1, 2]}, ValueError, "one epsilon a group: expected 1, got 2"),
         ([["a"]], {"encodings": ["direct"] * 2}, ValueError, "one encoding a group: expected 1, got 2"),
-        ([["a"]], {"encodings": ["unary"]}, ValueError, "encoding must be one of 'direct'"),
+        ([["a"]], {"encodings": ["unary"]}, ValueError, "encoding.*'direct'"),
         ([["z"]], {}, ValueError, "'z'"),
-        (["a"], {}, TypeError, "got the text"),
-        ([["a"]], {"epsilons": [-1]}, ValueError, "epsilon must be > 0"),
-        ([["a"]], {"epsilons": ["1e-30"]}, ValueError, "too small for randomised response"),
+        (["a"], {}, TypeError, r"'a'.*\('a',\)"),
+        ([["a"]], {"epsilons": [-1]}, ValueError, "epsilon.*-1"),
+        ([["a"]], {"epsilons": ["1e-30"]}, ValueError, r"epsilon 0\.0.* 3 "),
     ],
 )
 def test_bad_requests_cost_nothing(groups, more, kind, words):
@@ -138,7 +138,7 @@ def test_replay_on_neighbours_passes_and_two_changed_records_do_not():
     data = data_of(20)
     tape = check_pair(asked, data, neighbour_of(data, [4]))
     assert [call.kind for call in tape.calls] == ["public count", "response", "response"]
-    with pytest.raises(NonInterferenceError, match="2 apart in records distance, declared sensitivity is 1"):
+    with pytest.raises(NonInterferenceError, match=r"records.*1"):
         check_pair(asked, data, neighbour_of(data, [4, 9]))
 
 

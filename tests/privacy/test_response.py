@@ -82,17 +82,17 @@ def test_a_channel_too_large_to_write():
 @pytest.mark.parametrize(
     "size, lie, error, message",
     [
-        (1, 0.1, ValueError, r"size must be an integer in 2\.\.2147483648"),
-        (2**31 + 1, 0.1, ValueError, "size must be an integer in"),
-        (2.5, 0.1, TypeError, "size must be an integer"),
-        (True, 0.1, TypeError, "size must be an integer"),
+        (1, 0.1, ValueError, r"size.*2\.\.2147483648"),
+        (2**31 + 1, 0.1, ValueError, "size"),
+        (2.5, 0.1, TypeError, "size"),
+        (True, 0.1, TypeError, "size"),
         (2, 0.5, ValueError, r"below \(size - 1\) / size"),
         (4, 0.75, ValueError, r"likeliest of 4 categories"),
         (4, 1.0, ValueError, r"below \(size - 1\) / size"),
-        (4, 0.0, ValueError, "lie must be > 0"),
-        (4, -0.1, ValueError, "lie must be > 0"),
-        (4, math.nan, ValueError, "lie must be finite"),
-        (4, "0.1", TypeError, "lie must be a number"),
+        (4, 0.0, ValueError, "lie"),
+        (4, -0.1, ValueError, "lie"),
+        (4, math.nan, ValueError, "lie.*nan"),
+        (4, "0.1", TypeError, "lie.*str"),
     ],
 )
 def test_distributions_that_are_none(size, lie, error, message):
@@ -102,7 +102,7 @@ def test_distributions_that_are_none(size, lie, error, message):
 
 def test_epsilons_out_of_range():
     for size in (1, 2**31 + 1):
-        with pytest.raises(ValueError, match="size must be an integer in"):
+        with pytest.raises(ValueError, match="size"):
             response_for(size, Fraction(1))
     with pytest.raises(ValueError, match="no answer is ever a lie"):
         response_for(2, Fraction(65))

@@ -57,10 +57,10 @@ def test_a_rho_buys_the_exponential_mechanism():
 BAD_SELECTIONS = [
     ({}, ValueError, "either epsilon or rho"),
     ({"epsilon": 1, "rho": 1}, ValueError, "either epsilon or rho"),
-    ({"epsilon": math.nan}, ValueError, "epsilon must be finite"),
-    ({"epsilon": 1, "method": "best"}, ValueError, "method must be one of"),
+    ({"epsilon": math.nan}, ValueError, "epsilon.*nan"),
+    ({"epsilon": 1, "method": "best"}, ValueError, "method.*'best'"),
     ({"rho": 1, "method": "permute-and-flip"}, ValueError, "by the exponential mechanism"),
-    ({"epsilon": 101}, BudgetExceeded, "This needs epsilon"),
+    ({"epsilon": 101}, BudgetExceeded, "epsilon"),
 ]
 
 
@@ -74,7 +74,7 @@ def test_bad_selections_cost_nothing_and_read_nothing(given, error, words, monke
 
 
 def test_something_that_is_no_score():
-    with pytest.raises(TypeError, match=r"score must be a pgmjax\.privacy\.Score, got list"):
+    with pytest.raises(TypeError, match=r"score.*list"):
         counted([1, 2]).select([3, 4], epsilon=1)
 
 
@@ -130,9 +130,9 @@ def test_a_tape_counts_every_draw():
 @pytest.mark.parametrize(
     "draws, error, words",
     [
-        (0, ValueError, "draws must be"),
+        (0, ValueError, "draws.*0"),
         (1.5, TypeError, "draws"),
-        (300, BudgetExceeded, "This needs epsilon"),
+        (300, BudgetExceeded, "epsilon"),
     ],
 )
 def test_bad_numbers_of_draws_cost_nothing(draws, error, words, monkeypatch):

@@ -149,12 +149,12 @@ def test_scales_out_of_range_are_refused(distribution_for):
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize(
     "scale, message",
-    [(0.0, "scale must be > 0"), (-1.0, "must be > 0"), (math.nan, "finite"), (2.0**51, r"at most 2\^50")],
+    [(0.0, "scale.*0"), (-1.0, "scale.*-1"), (math.nan, "finite"), (2.0**51, r"at most 2\^50")],
 )
 def test_scales_that_cannot_be_drawn_from(distribution, scale, message):
     with pytest.raises(ValueError, match=message):
         distribution(scale)
-    with pytest.raises(TypeError, match="scale must be a number"):
+    with pytest.raises(TypeError, match=r"scale.*bool"):
         distribution(True)
 
 

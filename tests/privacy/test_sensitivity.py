@@ -58,10 +58,10 @@ def test_stacked_answers_add_up_and_single_ones_do_not():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((1.5, "l1", ADD), TypeError, "a sensitivity must be an integer, got float 1.5"),
-        ((True, "l1", ADD), TypeError, "a sensitivity must be an integer, got bool"),
-        ((-1, "l1", ADD), ValueError, "must be an integer >= 0, got -1"),
-        ((1, "l2", ADD), ValueError, "norm of a sensitivity must be one of 'l1', 'l2_squared', 'linf'"),
+        ((1.5, "l1", ADD), TypeError, r"sensitivity.*float 1\.5"),
+        ((True, "l1", ADD), TypeError, "sensitivity.*bool"),
+        ((-1, "l1", ADD), ValueError, "-1"),
+        ((1, "l2", ADD), ValueError, "sensitivity.*'l1'.*'l2_squared'.*'linf'"),
         ((1, "l1", None), ValueError, "replace-one"),
     ],
 )
@@ -77,7 +77,7 @@ def test_only_integral_queries_that_fit_have_one():
         Sensitivity.of(q.marginal(("z",)), DOMAIN, ADD, "l1")
     with pytest.raises(TypeError, match=r"queries\.Query, got int"):
         Sensitivity.of(3, DOMAIN, ADD, "l1")
-    with pytest.raises(ValueError, match="must be one of"):
+    with pytest.raises(ValueError, match=r"'l1'.*'l2_squared'.*'linf'"):
         Sensitivity.of(q.marginal(("a",)), DOMAIN, ADD, "l2")
     with pytest.raises(ValueError, match="replace-one"):
         Sensitivity.of(q.marginal(("a",)), DOMAIN, None, "l1")

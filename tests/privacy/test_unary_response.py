@@ -98,9 +98,9 @@ def test_no_records_and_one():
 def test_categories_outside_are_errors(source):
     distribution = source.unary_response(3, Fraction(1))
     for codes in ([3], [-1], [0, 1, 9]):
-        with pytest.raises(ValueError, match=r"lie outside 0\.\.2: nothing was drawn"):
+        with pytest.raises(ValueError, match=r"0\.\.2"):
             source.respond_bits(distribution, np.array(codes))
-    with pytest.raises(TypeError, match="codes must be integers"):
+    with pytest.raises(TypeError, match=r"codes.*float64"):
         source.respond_bits(distribution, np.array([0.5]))
     with pytest.raises(TypeError, match="distribution must be a UnaryResponse, got KaryResponse"):
         source.respond_bits(source.randomized_response(3, Fraction(1)), np.array([0]))
@@ -109,11 +109,11 @@ def test_categories_outside_are_errors(source):
 @pytest.mark.parametrize(
     "made, kind, words",
     [
-        (lambda: UnaryResponse(1, 0.2), ValueError, "size must be an integer in 2..65536"),
-        (lambda: UnaryResponse(3, 0.5), ValueError, "lie must be < 0.5"),
+        (lambda: UnaryResponse(1, 0.2), ValueError, r"size.*2\.\.65536"),
+        (lambda: UnaryResponse(3, 0.5), ValueError, r"lie.*0\.5"),
         (lambda: UnaryResponse(3, 0.2, 1), TypeError, "symmetric must be True or False, got int"),
-        (lambda: unary_for(3, Fraction(1, 10**30)), ValueError, "too small for unary responses"),
-        (lambda: unary_for(3, Fraction(10**6)), ValueError, "protects nothing"),
+        (lambda: unary_for(3, Fraction(1, 10**30)), ValueError, r"epsilon 0\.0"),
+        (lambda: unary_for(3, Fraction(10**6)), ValueError, "epsilon 1000000.*64"),
         (lambda: UnaryResponse(11, 0.2).channel(), ValueError, "11 bits is too large"),
     ],
 )

@@ -139,7 +139,7 @@ def test_a_budget_protects_one_unit_and_says_so():
     table.measure([QUERIES[0]], epsilons=["0.25"], show_progress=False)
     assert "If all records of one who (at most 2 count) are added" in table.budget.statement()
     plain = Dataset.from_columns(DOMAIN, {"a": [0, 1]})
-    with pytest.raises(ValueError, match="two units cannot be added up"):
+    with pytest.raises(ValueError, match=r"'who'.*2"):
         PrivateTable(plain, ADD, table.budget, SeededBackend(0, insecure=True))
 
 
@@ -220,7 +220,7 @@ def test_an_account_without_a_unit_refuses_one_and_one_with_charges_takes_none(t
         ledger.register("open", other_people=True, **{**promise, "digest": "d"})
         event = Pure(1)
         ledger.reserve("open", "run", {}, [event], relation=ADD, secure=True)
-        with pytest.raises(ValueError, match="two units cannot be added up"):
+        with pytest.raises(ValueError, match="'open'"):
             ledger.set_domain("open", DOMAIN, unit=UNIT)
 
 

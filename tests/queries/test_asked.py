@@ -63,7 +63,7 @@ def test_a_release_answers_conditions_in_memory_and_on_disk_as_a_synthesizer_doe
     answers = [each.query(TEXT) for each in (made, made.release, pj.load(tmp_path / "r"))]
     assert answers[0] == answers[1] and str(answers[0]) == str(answers[1]) == str(answers[2])
     assert float(answers[0]) == answers[0].count == answers[0].estimate
-    with pytest.raises(AttributeError, match="Answer has no 'ci': here it is low and high"):
+    with pytest.raises(AttributeError, match=r"'ci'.*low.*high"):
         _ = answers[0].ci
 
 

@@ -199,14 +199,10 @@ def test_whole_floats_stay_exact_integers():
     [
         (lambda: q.point(-1).matrix(3), ValueError, "names code -1, but the attribute has codes 0..2"),
         (lambda: q.point(1.5).matrix(3), ValueError, "names code 1.5, but the attribute has codes"),
-        (lambda: q.point(float("nan")), ValueError, "value of a point must be finite"),
+        (lambda: q.point(float("nan")), ValueError, "point.*nan"),
         (lambda: q.subset([]), ValueError, "distinct codes, at least one, got 0"),
         (lambda: q.subset([1, 1]), ValueError, "distinct codes, at least one, got 2 of which 1"),
-        (
-            lambda: q.subset("12"),
-            TypeError,
-            "values of a subset must be a sequence of values, got str",
-        ),
+        (lambda: q.subset("12"), TypeError, "subset.*str"),
         (lambda: q.range(3, 2), ValueError, "high end of a range .* at least its low end 3, got 2"),
         (lambda: q.ranges([]), ValueError, "at least one pair"),
         (lambda: q.ranges([(1, 2, 3)]), ValueError, "pair \\(low, high\\), got 3 numbers"),
@@ -219,7 +215,7 @@ def test_whole_floats_stay_exact_integers():
             "values of the mean query must be finite; 1 of 2 are not",
         ),
         (lambda: q.mean(["a"]), TypeError, "must be real numbers, got texts"),
-        (lambda: q.moments(0), ValueError, "number of moments must be an integer >= 1"),
+        (lambda: q.moments(0), ValueError, "moments.*0"),
         (lambda: q.matrix([1, 2]), ValueError, "must have 2 dimensions, got shape \\(2,\\)"),
         (lambda: q.matrix([[1], [2, 3]]), ValueError, "rows have different lengths"),
         (
@@ -234,7 +230,7 @@ def test_whole_floats_stay_exact_integers():
         (lambda: q.matrix([[1, 2]]).matrix(3), ValueError, "has 2 columns: the attribute needs 3"),
         (lambda: q.mean([1, 2]).matrix(3), ValueError, "has 2 entries"),
         (lambda: q.moments(2, [1]).matrix(3), ValueError, "has 1 entries"),
-        (lambda: q.prefix().matrix(0), ValueError, "size of the attribute must be an integer >= 1"),
+        (lambda: q.prefix().matrix(0), ValueError, "attribute.*0"),
     ],
 )
 def test_bad_input(make, error, message):

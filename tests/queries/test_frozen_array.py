@@ -30,14 +30,14 @@ def test_it_is_a_copy_and_cannot_be_changed():
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        ([], ValueError, "must not be empty"),
+        ([], ValueError, r"\(0,\)"),
         ([[1], [2, 3]], ValueError, "rectangular"),
-        ([np.inf], ValueError, "must be finite; 1 of 1 are not"),
-        (["x"], TypeError, "real numbers"),
-        ([1j], TypeError, "real numbers"),
+        ([np.inf], ValueError, "1 of 1"),
+        (["x"], TypeError, "texts"),
+        ([1j], TypeError, "complex"),
         (np.array([2**63], np.uint64), ValueError, "64-bit signed"),
     ],
 )
 def test_bad_input(values, error, message):
-    with pytest.raises(error, match=f"the mask .*{message}"):
+    with pytest.raises(error, match=f"mask.*{message}"):
         FrozenArray(values, "the mask")

@@ -102,17 +102,14 @@ def test_conditions_and_evidence_take_labels():
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (lambda: BY_LABEL.matrix(DOMAIN), "'CUT'.* Did you mean 'cut'"),
-        (
-            lambda: q.kronecker({"cut": q.point("Ideal")}).apply(np.ones(4)),
-            r"names 'Ideal', a value of the attribute, .* write query\.over\(domain\)",
-        ),
-        (lambda: q.point("Idael").over(DOMAIN.attribute("cut")), "it has Fair, .* Did you mean 'Ideal'"),
-        (lambda: q.range("Ideal", "Fair").over(DOMAIN.attribute("cut")), "at least its low end 2, got 0"),
-        (lambda: q.subset(["Ideal", 2]).over(DOMAIN.attribute("cut")), "2 of which 1 are distinct"),
+        (lambda: BY_LABEL.matrix(DOMAIN), "'CUT'.*'cut'"),
+        (lambda: q.kronecker({"cut": q.point("Ideal")}).apply(np.ones(4)), r"'Ideal'.*query\.over\(domain\)"),
+        (lambda: q.point("Idael").over(DOMAIN.attribute("cut")), "Fair.*'Ideal'"),
+        (lambda: q.range("Ideal", "Fair").over(DOMAIN.attribute("cut")), "range.*2.*0"),
+        (lambda: q.subset(["Ideal", 2]).over(DOMAIN.attribute("cut")), "subset.*2.*1"),
         (lambda: q.point("15").over(DOMAIN.attribute("Price")), r"'15' is in \[10, 20\), a bin of"),
         (lambda: model().condition({"cut": 1, "CUT": 2}), "evidence names 'CUT', twice"),
-        (lambda: model().marginal(("cut", "CUT")), "names an attribute twice"),
+        (lambda: model().marginal(("cut", "CUT")), r"\('cut', 'cut'\)"),
     ],
 )
 def test_what_labels_cannot_be_is_said(act, said):

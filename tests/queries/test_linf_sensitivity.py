@@ -186,7 +186,7 @@ def test_the_relation_must_be_named_and_the_query_fit():
     query, domain = q.marginal(("a",)), Domain({"a": 2})
     with pytest.raises(ValueError, match="replace-one"):
         query.linf_sensitivity(None, domain)
-    with pytest.raises(ValueError, match="max_weight must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match=r"max_weight.*0"):
         query.linf_sensitivity(ADD, domain, 0)
     with pytest.raises(ValueError, match="'a'"):
         query.linf_sensitivity(ADD, Domain({"b": 2}))

@@ -230,8 +230,8 @@ def test_answers_are_read_back_and_measured_as_they_are():
 @pytest.mark.parametrize(
     ("entries", "bits", "message"),
     [
-        ([[1.5, 0.0]], -1, r"bits of a quantised query must be an integer in 0\.\.32, got -1"),
-        ([[1.5, 0.0]], 33, r"must be an integer in 0\.\.32, got 33"),
+        ([[1.5, 0.0]], -1, r"0\.\.32.*-1"),
+        ([[1.5, 0.0]], 33, r"0\.\.32.*33"),
         ([[2.0**20 + 0.5, 0.0]], 16, r"has entries above 2\^30.*: at most 9 bits fit"),
         ([[2.0**12 + 0.5] * 2, [-(2.0**12) - 0.5] * 2], 20, "at most 17 bits fit"),
         ([[1e300, 0.5]], 16, "nothing is measured: divide the query by a constant"),
@@ -264,7 +264,7 @@ def test_sums_that_vanish_or_overflow_are_refused():
 def test_only_queries_that_fit_the_domain():
     with pytest.raises(TypeError, match=r"must be a queries\.Query, got list"):
         quantise([[0.5]], Domain({"a": 1}))
-    with pytest.raises(TypeError, match="must be an integer, got float"):
+    with pytest.raises(TypeError, match="float"):
         quantise(q.DenseMatrix(("a",), [[0.5]]), Domain({"a": 1}), bits=8.5)
-    with pytest.raises(ValueError, match="must have 2 columns, got 1"):
+    with pytest.raises(ValueError, match=r"\('a',\).*2.*1"):
         quantise(q.DenseMatrix(("a",), [[0.5]]), Domain({"a": 2}))

@@ -136,13 +136,13 @@ def test_large_matrices_are_refused():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: q.Product({}), ValueError, "at least one attribute"),
+        (lambda: q.Product({}), ValueError, "clique"),
         (lambda: q.Product([q.prefix()]), TypeError, "mapping of attribute names to query blocks, got list"),
         (lambda: q.Product({"a": "prefix"}), TypeError, "attribute 'a' must be a block such as.*got str"),
         (lambda: q.marginal("age"), TypeError, r"write \('age',\)"),
         (lambda: q.marginal(("a", "a")), ValueError, "twice"),
         (lambda: q.marginal(("a", "z")).check(DOMAIN), ValueError, "'z'"),
-        (lambda: q.Product({"a": q.point(3)}).check(DOMAIN), ValueError, "attribute 'a' has codes 0..2"),
+        (lambda: q.Product({"a": q.point(3)}).check(DOMAIN), ValueError, r"'a'.*0\.\.2"),
         (
             lambda: q.marginal(("a",)).apply(np.ones((3, 4))),
             ValueError,
@@ -152,11 +152,7 @@ def test_large_matrices_are_refused():
         (lambda: q.WeightedSum([]), ValueError, "at least one term"),
         (lambda: q.WeightedSum([q.marginal(("a",))]), TypeError, "pair .*got Product"),
         (lambda: q.WeightedSum([(1, q.prefix())]), TypeError, "queries.Product, got Prefix"),
-        (
-            lambda: q.WeightedSum([(np.nan, q.marginal(("a",)))]),
-            ValueError,
-            "coefficient of a term must be finite",
-        ),
+        (lambda: q.WeightedSum([(np.nan, q.marginal(("a",)))]), ValueError, "term.*nan"),
         (
             lambda: q.WeightedSum([(1, q.marginal(("a",))), (1, q.marginal(("b",)))]),
             ValueError,
@@ -183,7 +179,7 @@ def test_large_matrices_are_refused():
             "columns in the order",
         ),
         (lambda: q.DenseMatrix(("a", "b"), np.eye(12)).factors(DOMAIN), ValueError, "no product of factors"),
-        (lambda: q.DenseMatrix(("a",), [1, 2]), ValueError, "must have 2 dimensions"),
+        (lambda: q.DenseMatrix(("a",), [1, 2]), ValueError, r"matrix.*2.*\(2,\)"),
         (lambda: as_query(("a", "b"), q.prefix()), ValueError, "fits one attribute, but the clique is"),
         (lambda: as_query(("a",), {"b": "prefix"}), ValueError, r"\['b'\], which are not in the clique"),
         (lambda: as_query(("a",), q.marginal(("b",))), ValueError, "query is on .*but the clique is"),

@@ -309,7 +309,7 @@ def test_the_relation_must_be_named_and_weights_be_integers():
     query, domain = q.marginal(("a",)), Domain({"a": 2})
     with pytest.raises(ValueError, match="replace-one"):
         query.l1_sensitivity(None, domain)
-    with pytest.raises(ValueError, match="max_weight must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match=r"max_weight.*0"):
         query.l1_sensitivity(ADD, domain, 0)
     with pytest.raises(ValueError, match="'a'"):
         query.l1_sensitivity(ADD, Domain({"b": 2}))

@@ -122,9 +122,9 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
             TypeError,
             "entry 0: expected a list of attribute names or a mapping.*got str",
         ),
-        (lambda: Workload([["age"], []]), ValueError, "entry 1: .*at least one attribute"),
+        (lambda: Workload([["age"], []]), ValueError, "1.*[Cc]lique"),
         (lambda: Workload([["age", "age"]]), ValueError, "entry 0: .*twice"),
-        (lambda: Workload([["age", 3]]), TypeError, "entry 0: .*attribute names, got int"),
+        (lambda: Workload([["age", 3]]), TypeError, "0.*int"),
         (
             lambda: Workload([{"clique": ["age"], "query": "prefix"}]),
             ValueError,
@@ -135,18 +135,14 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
         (
             lambda: Workload([{"clique": ["age"], "queries": {"sex": "total"}}]),
             ValueError,
-            "not in the clique",
+            r"'sex'.*\('age',\)",
         ),
         (
             lambda: Workload([{"clique": ["age"], "queries": ["prefix"]}]),
             TypeError,
             "'queries' must map.*got list",
         ),
-        (
-            lambda: Workload([{"clique": ["age"], "queries": {"age": "cdf"}}]),
-            ValueError,
-            "known ones are identity",
-        ),
+        (lambda: Workload([{"clique": ["age"], "queries": {"age": "cdf"}}]), ValueError, "identity"),
         (lambda: Workload([{"clique": ["age"], "terms": [{"queries": {}}]}]), ValueError, "'coefficient'"),
         (lambda: Workload([{"clique": ["age"], "weight": 0}]), ValueError, "weight must be > 0, got 0"),
         (lambda: Workload([{"clique": ["age"], "weight": -1}]), ValueError, "weight must be > 0"),
@@ -164,11 +160,7 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
             r"stands twice .*entries 0 and 1.*weight",
         ),
         (lambda: Entry("age"), TypeError, "a query on a clique, got str"),
-        (
-            lambda: Workload.of_marginals("age"),
-            TypeError,
-            "sequence of tuples of attribute names, got str",
-        ),
+        (lambda: Workload.of_marginals("age"), TypeError, "str"),
         (lambda: Workload.of_marginals([]), ValueError, "at least one entry"),
         (lambda: Workload([["zip"]]).over(DOMAIN), ValueError, "workload entry 0: .*'zip', which is not"),
         (
@@ -176,19 +168,15 @@ def test_adult_two_way_marginals_under_a_million_cells(data_dir):
             ValueError,
             "workload entry 1: 5.*'age'.* 0, 1, 2, 3, 4",
         ),
-        (lambda: Workload.all_kway(DOMAIN, 0), ValueError, "k must be an integer >= 1, got 0"),
+        (lambda: Workload.all_kway(DOMAIN, 0), ValueError, "k.*0"),
         (
             lambda: Workload.all_kway(DOMAIN, 4),
             ValueError,
             "k must be at most the number of attributes, 3, got 4",
         ),
-        (lambda: Workload.all_kway(DOMAIN, 2.5), TypeError, "k must be an integer, got float"),
-        (
-            lambda: Workload.all_kway(DOMAIN, 2, max_cells=7),
-            ValueError,
-            "no 2-way marginal has at most 7 cells",
-        ),
-        (lambda: Workload.all_kway(DOMAIN, 2, max_cells=0), ValueError, "max_cells must be an integer >= 1"),
+        (lambda: Workload.all_kway(DOMAIN, 2.5), TypeError, r"k.*float 2\.5"),
+        (lambda: Workload.all_kway(DOMAIN, 2, max_cells=7), ValueError, "2-way.*7"),
+        (lambda: Workload.all_kway(DOMAIN, 2, max_cells=0), ValueError, "max_cells.*0"),
     ],
 )
 def test_bad_input(make, error, message):

@@ -42,7 +42,7 @@ def test_blocks_stand_wherever_their_attribute_does(tmp_path):
         ("abc", {}, TypeError, "got str"),
         ([("a",)], ["prefix"], TypeError, "must map attribute names"),
         ([("a",)], {"d": "prefix"}, ValueError, r"given for \['d'\], which no clique holds"),
-        ([], {}, ValueError, "at least one entry"),
+        ([], {}, ValueError, "workload"),
     ],
 )
 def test_bad_blocks(cliques, blocks, error, words):

@@ -142,9 +142,7 @@ def test_a_column_of_thousands_of_values_is_noise_and_said_to_be(tmp_path, capsy
     assert main(["query", "r", "age=1", "age=1,code=7"]) == 0
     first, second, whose = capsys.readouterr().out.splitlines()
     assert whose == "All counts and shares are of all records of the table."
-    assert (
-        "95% interval " in first and "no interval, because what was measured does not determine it" in second
-    )
+    assert "95%" in first and "95%" not in second
     assert main(["query", "r", "--marginal", "age", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["determined"] and len(found["low"]) == 4
@@ -172,7 +170,7 @@ def test_what_was_left_out_is_said(tmp_path, capsys, monkeypatch):
     ]
     assert main([*words, "--relation", "add-remove", "--rows", "5", "--out", "r"]) == 0
     said = capsys.readouterr().out
-    assert "left out 2 of 3 marginals" in said and "a, c; b, c" in said
+    assert "--max-cells" in said and "a, c; b, c" in said
     assert "1 is not determined (c)" in said
 
 

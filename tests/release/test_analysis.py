@@ -129,9 +129,9 @@ def test_a_function_that_fails_on_some_draws_says_on_how_many():
     with pytest.raises(ValueError, match="for 5 of 5 fits"):
         made.estimate(lambda model: calls.append(0) or [1.0][len(calls) - 1], 4)
     for draws in (1, 0, 2.5):
-        with pytest.raises((TypeError, ValueError), match="draws must be"):
+        with pytest.raises((TypeError, ValueError), match="draws"):
             made.estimate(lambda model: 1.0, draws)
-    with pytest.raises(ValueError, match="level must be"):
+    with pytest.raises(ValueError, match=r"level.*1"):
         made.estimate(lambda model: 1.0, 3, level=1)
 
 
@@ -140,5 +140,5 @@ def test_tables_that_no_memory_holds_are_refused_before_a_draw_is_fitted(monkeyp
         raise AssertionError("a draw was fitted")
 
     monkeypatch.setattr("pgmjax.release.analysis.draws_of", fitted)
-    with pytest.raises(ValueError, match=r"rows of 3 attributes need .* are free"):
+    with pytest.raises(ValueError, match="1,000,000,000,000,000"):
         released(0, [("a",)]).tables(3, rows=10**15)

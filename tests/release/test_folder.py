@@ -215,7 +215,7 @@ def test_an_impatient_second_interrupt_leaves_nothing(tmp_path, monkeypatch):
 
 def test_a_name_that_cannot_be_is_refused_before_the_block(tmp_path):
     long = tmp_path / ("n" * 256)
-    with pytest.raises(ValueError, match="cannot be written"), new_folder.reserve_folder(long):
+    with pytest.raises(ValueError, match=r"n{256}"), new_folder.reserve_folder(long):
         pytest.fail("the block ran")
     assert os.listdir(tmp_path) == []
     with new_folder.reserve_folder(tmp_path / ("n" * 255)):
@@ -234,9 +234,9 @@ def test_a_folder_that_appears_meanwhile_is_kept(small_release, tmp_path, monkey
     ("arguments", "message"),
     [
         ({"number": -1}, ">= 0"),
-        ({"format": "xlsx"}, "one of 'parquet', 'csv'"),
-        ({"method": "even"}, "one of 'round', 'multinomial'"),
-        ({"escape_formulas": True}, "CSV files only"),
+        ({"format": "xlsx"}, "'parquet'.*'csv'"),
+        ({"method": "even"}, "'round'.*'multinomial'"),
+        ({"escape_formulas": True}, "CSV"),
     ],
 )
 def test_bad_arguments_write_nothing(arguments, message, small_release, tmp_path):
@@ -254,10 +254,10 @@ def test_read_says_what_is_wrong(folder, tmp_path):
         release_folder.read(tmp_path)
     lacking = {key: value for key, value in good.items() if key != "spent"}
     cases = {
-        "{": "is not JSON",
-        "[]": "not written by pgmjax",
-        json.dumps({**good, "format": "x"}): "not written by pgmjax",
-        json.dumps({**good, "format_version": 99}): "format version 99",
+        "{": "JSON",
+        "[]": "'pgmjax:release'",
+        json.dumps({**good, "format": "x"}): "'pgmjax:release'",
+        json.dumps({**good, "format_version": 99}): "99",
         json.dumps(lacking): "lacks spent",
     }
     for text, message in cases.items():

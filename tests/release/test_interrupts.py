@@ -207,7 +207,7 @@ def test_a_synthesizer_spends_once_whatever_comes_second(monkeypatch):
     assert source.number == 0 and stored == {path: path.read_bytes() for path in folder.rglob("*.npy")}
     assert synth.fit(FRAME, DOMAIN, show_progress=False).release.spent.epsilon == 1
     assert synth.run_folder is None and not left()
-    with pytest.raises(ValueError, match="already fitted"):
+    with pytest.raises(ValueError, match=r"Synthesizer\(\*\*synth\.get_params"):
         synth.fit(FRAME, DOMAIN)
 
 
@@ -360,7 +360,7 @@ def test_a_discovery_that_allows_no_run_spends_once(monkeypatch):
     frame = FRAME.assign(b=FRAME["b"] * 10)
     asked = pj.queries.workload.KWay(3, 2)
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"at the cost of the discovery.*the same again goes on"):
+        with pytest.raises(ValueError, match=r"3-way.*max_cells"):
             synth.fit(frame, discover="0.5", workload=asked, show_progress=False)
     drawn = source.number
     with pytest.raises(ValueError, match="its budget is spent"):

@@ -106,7 +106,7 @@ def test_a_count_hidden_in_noise_leaves_every_mean_possible():
         (("sex",), "'sex' has no mean: its values are words"),
         (("when",), "its values are dates"),
         (("cost", "cost"), "name other groups"),
-        (("costs",), "Did you mean 'cost'"),
+        (("costs",), "'cost'"),
         (("cost", (), "cost=missing"), "No record that 'cost=missing' counts has a number"),
     ],
 )

@@ -200,10 +200,10 @@ def test_noise_too_small_for_floats_has_no_error():
 
 def test_bad_arguments_of_strategies():
     workload = Workload([JOINT])
-    with pytest.raises(ValueError, match="no product of factors"):
+    with pytest.raises(ValueError, match=r"\('b', 'a'\)"):
         made("marginals", workload, DOMAIN, "l1", Relation.ADD_REMOVE)
     found = strategies.candidates(workload, DOMAIN, "l1", Relation.ADD_REMOVE, restarts=1)
     assert {each.name for each, _ in found} == {"workload", "identity", "h2", "hb", "wavelet", "union"}
-    for asked, words in ((workload, "no product of factors"), (Workload([["a"]]), "fits in memory")):
-        with pytest.raises(ValueError, match=f"no strategy can answer this workload: .*{words}"):
+    for asked, words in ((workload, r"\('b', 'a'\)"), (Workload([["a"]]), "fits in memory")):
+        with pytest.raises(ValueError, match=words):
             strategies.candidates(asked, DOMAIN, "l1", Relation.ADD_REMOVE, fits=lambda cliques: False)

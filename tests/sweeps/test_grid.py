@@ -56,10 +56,10 @@ BAD = {
     "missing key": ("trials = 2\n", "", "\\[grid\\]: the key 'trials' is missing"),
     "unknown key": ("trials", "trails = 3\ntrials", "\\[grid\\]: unknown key 'trails'; known: name, seed"),
     "no trial": ("trials = 2", "trials = 0", "'trials' must be an integer >= 1, got 0"),
-    "trials in words": ("trials = 2", 'trials = "two"', "'trials' must be a whole number, got str"),
-    "trials true": ("trials = 2", "trials = true", "'trials' must be a whole number, got bool"),
+    "trials in words": ("trials = 2", 'trials = "two"', "'trials'.*str"),
+    "trials true": ("trials = 2", "trials = true", "'trials'.*bool"),
     "no epsilon": ('[0.5, "1/3"]', "[]", "'epsilons' is empty"),
-    "epsilon 0": ('[0.5, "1/3"]', "[0]", "epsilon must be > 0"),
+    "epsilon 0": ('[0.5, "1/3"]', "[0]", "epsilon.*0"),
     "epsilon twice": ('[0.5, "1/3"]', '[0.5, "1/2"]', "epsilon '1/2' is given twice"),
     "no relation": ('"replace-one"', '"swap"', "swap"),
     "misspelt table key": ('path = "people', 'pth = "people', "\\[\\[tables\\]\\] entry 1 \\(people\\)"),
@@ -76,9 +76,9 @@ BAD = {
     "workload of strangers": (
         "all_kway = 1", 'all_kway = 1\ntables = ["dogs"]', "'tables' names 'dogs'; there are: people"
     ),
-    "no such mechanism": ('"marginals"', '"magic"', "the mechanism must be one of 'auto', 'aim'"),
-    "no such option": (MARGINALS, f"{MARGINALS}\noptions = {{ spilt = 1 }}", "no option 'spilt'; it has"),
-    "bad option": (MARGINALS, f'{MARGINALS}\noptions = {{ split = "odd" }}', "split must be one of"),
+    "no such mechanism": ('"marginals"', '"magic"', "mechanism.*'auto'.*'aim'"),
+    "no such option": (MARGINALS, f"{MARGINALS}\noptions = {{ spilt = 1 }}", "'spilt'"),
+    "bad option": (MARGINALS, f'{MARGINALS}\noptions = {{ split = "odd" }}', "split.*'odd'"),
     "option of no values": (
         MARGINALS, f"{MARGINALS}\noptions = {{ split = [] }}", "'split' is a list of no values"
     ),

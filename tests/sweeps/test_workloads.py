@@ -24,22 +24,22 @@ def test_a_workload_file(write_grid, tmp_path):
     asked.write(tmp_path / "w.json")
     spec = workload_of(write_grid, 'file = "w.json"')
     assert spec.build(DOMAIN) == asked
-    with pytest.raises(ValueError, match=r"\[\[workloads\]\] 1-way: workload entry 0"):
+    with pytest.raises(ValueError, match=r"1-way.*'"):
         spec.build(pj.Domain({"a": 2}))
 
 
 def test_more_attributes_than_there_are(write_grid):
-    with pytest.raises(ValueError, match=r"\[\[workloads\]\] 1-way: k must be"):
+    with pytest.raises(ValueError, match=r"1-way.*k.*4"):
         workload_of(write_grid, "all_kway = 4").build(DOMAIN)
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ('file = "w.json"\nall_kway = 1', "one of them"),
-        ('file = "no.json"', "there is no file"),
+        ('file = "w.json"\nall_kway = 1', r"grid\.toml.*'all_kway'.*'file'"),
+        ('file = "no.json"', r"no\.json"),
         ('file = "people.csv"\nmax_cells = 9', "'max_cells' goes with 'all_kway'"),
-        ("all_kway = 1\nmax_cells = 0", "'max_cells' must be an integer >= 1"),
+        ("all_kway = 1\nmax_cells = 0", "'max_cells'.*0"),
     ],
 )
 def test_bad_entries(write_grid, lines, said):

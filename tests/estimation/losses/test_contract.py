@@ -261,17 +261,13 @@ def test_host_part_is_gone_after_a_transformation_and_says_so(name):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((["m"], TOTAL, "float32"), TypeError, "must be LinearMeasurement, got str"),
-        (([], TOTAL, "float32"), ValueError, "at least one measurement|cliques, or measurements"),
-        ((None, 0.0, "float32"), ValueError, "total must be > 0"),
-        ((None, np.nan, "float32"), ValueError, "total must be finite"),
-        ((None, True, "float32"), TypeError, "total must be a number, got bool"),
-        ((None, TOTAL, "float16"), ValueError, "dtype must be one of 'float32', 'float64', got 'float16'"),
-        (
-            ([LinearMeasurement(("a",), [1.0], 1.0)], TOTAL, "float32"),
-            ValueError,
-            r"expected shape \(3,\), got \(1,\)",
-        ),
+        ((["m"], TOTAL, "float32"), TypeError, "LinearMeasurement.*str"),
+        (([], TOTAL, "float32"), ValueError, "measurement"),
+        ((None, 0.0, "float32"), ValueError, "total.*0"),
+        ((None, np.nan, "float32"), ValueError, "total.*nan"),
+        ((None, True, "float32"), TypeError, "total.*bool"),
+        ((None, TOTAL, "float16"), ValueError, "dtype.*'float32'.*'float64'.*'float16'"),
+        (([LinearMeasurement(("a",), [1.0], 1.0)], TOTAL, "float32"), ValueError, r"\(3,\).*\(1,\)"),
         (
             ([LinearMeasurement(("z",), [1.0], 1.0)], TOTAL, "float32"),
             ValueError,

@@ -192,5 +192,5 @@ def test_what_it_cannot_be_bound_to():
     with pytest.raises(ValueError, match="the domain of the transcript"):
         Draws(game()).bind(Domain({"a": 3}), (), 100.0, "float32")
     leaves, tree = jax.tree_util.tree_flatten(bind(game()))
-    with pytest.raises(ValueError, match="lost its float64 part"):
+    with pytest.raises(ValueError, match="float64"):
         jax.tree_util.tree_unflatten(tree, leaves).exact([])

@@ -119,7 +119,7 @@ def test_a_history_over_cells_and_over_its_span_agree(monkeypatch):
     grown = [blue.append(missing, 7.0, DiscreteGaussian(2.0)) for blue in (over_cells, over_span)]
     for query in (missing, marginal(["b"])):
         np.testing.assert_allclose(grown[0].combination(query), grown[1].combination(query), atol=1e-8)
-    with pytest.raises(TypeError, match=r"a query of pgmjax\.queries, got float64"):
+    with pytest.raises(TypeError, match=r"pgmjax\.queries.*float64"):
         over_span.answer(np.ones(24))
 
 
@@ -159,9 +159,9 @@ def test_bad_input():
         BestLinearUnbiased.from_matrix([1.0, 2.0], [1.0], 1.0)
     with pytest.raises(ValueError, match="expected 1 finite answers"):
         BestLinearUnbiased.from_matrix([[1.0]], [np.nan], 1.0)
-    with pytest.raises(ValueError, match="row 0 needs a distribution"):
+    with pytest.raises(ValueError, match="row 0"):
         BestLinearUnbiased.from_matrix([[1.0]], [1.0], 0.0)
-    with pytest.raises(ValueError, match="one distribution a row, 1, or one for all, got 2"):
+    with pytest.raises(ValueError, match=r"distribution.*2"):
         BestLinearUnbiased.from_matrix([[1.0]], [1.0], [1.0, 2.0])
     blue = BestLinearUnbiased.from_matrix([[1.0, 2.0], [0.0, 1.0]], [1.0, 2.0], 1.0)
     with pytest.raises(ValueError, match=r"\[targets, 2 cells\], got shape \(3,\)"):

@@ -226,7 +226,7 @@ def test_no_noise_at_all():
 def test_bad_levels(method):
     distribution = distribution_of(PAPER, method, **({"size": 1000} if method == "monte-carlo" else {}))
     for level in (0.0, 1.0, np.nan):
-        with pytest.raises(ValueError, match="level must be"):
+        with pytest.raises(ValueError, match="level"):
             distribution.half_width(level)
     if method != "monte-carlo":
         with pytest.raises(ValueError, match="closer to 1 than this distribution is computed"):
@@ -234,13 +234,13 @@ def test_bad_levels(method):
 
 
 def test_bad_methods():
-    with pytest.raises(ValueError, match="method must be one of 'auto', 'characteristic'"):
+    with pytest.raises(ValueError, match=r"method.*'auto'.*'characteristic'"):
         distribution_of(PAPER, "guess")
-    with pytest.raises(ValueError, match="gamma must be > 0"):
+    with pytest.raises(ValueError, match=r"gamma.*0"):
         distribution_of(PAPER, "convolution", gamma=0.0)
     with pytest.raises(ValueError, match=r"points, above the limit .* wider step"):
         distribution_of(PAPER, "convolution", step=1e-6)
-    with pytest.raises(ValueError, match="size must be an integer >= 1"):
+    with pytest.raises(ValueError, match=r"size.*0"):
         distribution_of(PAPER, "monte-carlo", size=0)
 
 

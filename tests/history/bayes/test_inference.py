@@ -120,10 +120,10 @@ def test_inference_control():
     assert caught.value.verdicts[0].probability > 0.9
     with pytest.raises(TypeError, match="pairs of a query and a Claim"):
         InferenceControl([[1.0, 0.0]])
-    with pytest.raises(ValueError, match="level must be"):
+    with pytest.raises(ValueError, match=r"level.*1"):
         InferenceControl([query], level=1.0)
 
 
 def test_bad_method():
-    with pytest.raises(ValueError, match="method must be one of"):
+    with pytest.raises(ValueError, match=r"method.*'magic'"):
         Inference(1.0, NoiseSum([1.0], 1.0), method="magic")

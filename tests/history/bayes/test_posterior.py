@@ -63,7 +63,7 @@ def test_one_cell_of_several_distributions_against_a_grid():
 
 def test_a_target_that_is_not_estimable_has_no_posterior_and_its_neighbour_has_one():
     blue = BestLinearUnbiased.from_matrix([[1, 1, 0], [1, 1, 0], [0, 0, 1]], [5, 6, 3], 2.0)
-    with pytest.raises(NotEstimableError, match="do not tell"):
+    with pytest.raises(NotEstimableError, match="biased=True"):
         posterior(blue, [1, 0, 0])
     drawn = posterior(blue, [[1, 1, 0], [0, 0, 1]], chains=8, steps=200, burn_in=20)
     assert drawn.draws.shape == (8, 200, 2)
@@ -72,7 +72,7 @@ def test_a_target_that_is_not_estimable_has_no_posterior_and_its_neighbour_has_o
 
 def test_bad_settings():
     blue = BestLinearUnbiased.from_matrix([[1.0]], [5], 2.0)
-    with pytest.raises(ValueError, match="chains must be an integer >= 2"):
+    with pytest.raises(ValueError, match=r"chains.*1"):
         posterior(blue, [1.0], chains=1)
-    with pytest.raises(ValueError, match="level must be"):
+    with pytest.raises(ValueError, match=r"level.*1\.5"):
         Posterior(np.zeros((2, 5, 1))).interval(1.5)

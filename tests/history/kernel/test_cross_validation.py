@@ -112,15 +112,15 @@ def test_bad_input_is_said():
     pca = KernelPCA.of(HISTORIES["independent"])
     made = CrossValidation.leave_one_out(pca)
     for alpha in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(ValueError, match="alpha must be"):
+        with pytest.raises(ValueError, match="alpha"):
             made.residuals(alpha)
-        with pytest.raises(ValueError, match="alpha must be"):
+        with pytest.raises(ValueError, match="alpha"):
             made.error(alpha)
-    with pytest.raises(ValueError, match=r"folds must be an integer in 2\.\.25"):
+    with pytest.raises(ValueError, match=r"folds.*2\.\.25"):
         CrossValidation.k_fold(pca, 1)
     with pytest.raises(ValueError, match="least alpha must be below the largest"):
         made.choose(5.0, 1.0)
-    with pytest.raises(ValueError, match="ratio must be > 1"):
+    with pytest.raises(ValueError, match=r"ratio.*1"):
         made.choose(ratio=1.0)
     with pytest.raises(TypeError, match="cross-validation is of a KernelPCA, got int"):
         CrossValidation.k_fold(3)

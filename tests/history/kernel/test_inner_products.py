@@ -78,12 +78,12 @@ def test_thirty_attributes_of_a_thousand_codes():
 
 def test_bad_input():
     other = Rows.of(marginal(["a"]), pj.Domain({"a": 3}))
-    with pytest.raises(ValueError, match="expected rows over"):
+    with pytest.raises(ValueError, match=r"Domain\(\{a"):
         kernel(ROWS, other)
-    with pytest.raises(ValueError, match="the prior must be over"):
+    with pytest.raises(ValueError, match="prior"):
         kernel(ROWS, None, dense.prior_of(domain=pj.Domain({"a": 3}))[0])
     turned = pj.Domain(dict(reversed(DOMAIN.sizes.items())))
-    with pytest.raises(ValueError, match="the prior must be over"):
+    with pytest.raises(ValueError, match="prior"):
         kernel(ROWS, None, dense.prior_of(domain=turned)[0])
     with pytest.raises(TypeError, match=r"a kernel is of Rows, got History: give history.rows"):
         kernel(History(DOMAIN, []))

@@ -178,7 +178,7 @@ def test_the_engine_agrees_where_theory_says_so():
 @pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan])
 def test_alpha_must_be_positive(alpha):
     pca = KernelPCA.of(HISTORIES["independent"])
-    with pytest.raises(ValueError, match="alpha must be"):
+    with pytest.raises(ValueError, match="alpha"):
         pca.answer(NEW, alpha)
 
 
@@ -186,13 +186,13 @@ def test_bad_input_is_said():
     pca = KernelPCA.of(HISTORIES["independent"])
     with pytest.raises(TypeError, match="queries must be queries or Rows, got int"):
         pca.answer(3)
-    with pytest.raises(TypeError, match="alpha must be a number, got str"):
+    with pytest.raises(TypeError, match=r"alpha.*str"):
         pca.answer(NEW, "1")
     with pytest.raises(ValueError, match="rows must be over"):
         pca.answer(Rows.of([marginal(["z"])], pj.Domain({"z": 2})))
-    with pytest.raises(ValueError, match="prior must be over"):
+    with pytest.raises(ValueError, match=r"prior.*Domain\(\{z"):
         KernelPCA.of(HISTORIES["independent"], ProductPrior.uniform(pj.Domain({"z": 2})))
-    with pytest.raises(ValueError, match="total must be >= 0"):
+    with pytest.raises(ValueError, match=r"total.*-1"):
         KernelPCA.of(HISTORIES["independent"], total=-1.0)
 
 

@@ -49,19 +49,19 @@ def test_a_history_without_answers_gives_the_prior():
 
 @pytest.mark.parametrize("alpha", [0.0, -2.0, np.inf, np.nan])
 def test_alpha_must_be_finite_and_positive(alpha):
-    with pytest.raises(ValueError, match="alpha must be"):
+    with pytest.raises(ValueError, match="alpha"):
         KernelRidge.fit(HISTORIES["independent"], alpha)
 
 
 def test_bad_input_is_said():
     history = HISTORIES["independent"]
-    with pytest.raises(ValueError, match="method must be one of 'auto', 'cholesky', 'conjugate-gradients'"):
+    with pytest.raises(ValueError, match=r"method.*'auto'.*'cholesky'.*'conjugate-gradients'"):
         KernelRidge.fit(history, 1.0, method="lu")
     with pytest.raises(ValueError, match="allow more steps"):
         KernelRidge.fit(history, 1e5, method="conjugate-gradients", max_steps=1, tolerance=1e-14)
-    with pytest.raises(ValueError, match="max_steps must be"):
+    with pytest.raises(ValueError, match=r"max_steps.*0"):
         KernelRidge.fit(history, 1.0, method="conjugate-gradients", max_steps=0)
-    with pytest.raises(ValueError, match="tolerance must be"):
+    with pytest.raises(ValueError, match=r"tolerance.*0"):
         KernelRidge.fit(history, 1.0, method="conjugate-gradients", tolerance=0)
     with pytest.raises(ValueError, match="lost in the rounding of the kernel: use a smaller alpha"):
         KernelRidge.fit(history, 1e30, method="cholesky")

@@ -241,16 +241,16 @@ def test_steps_may_run_out():
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0])
 def test_alpha_must_be_positive(alpha):
-    with pytest.raises(ValueError, match="alpha must be > 0"):
+    with pytest.raises(ValueError, match="alpha"):
         MaxEntropy(alpha=alpha)
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="penalty must be one of 'auto', 'laplace', 'gaussian'"):
+    with pytest.raises(ValueError, match=r"penalty.*'auto'.*'laplace'.*'gaussian'"):
         MaxEntropy(penalty="huber")
     with pytest.raises(TypeError, match="prior must be a ProductPrior"):
         MaxEntropy(prior={"a": [1.0]})
-    with pytest.raises(ValueError, match="total must be > 0"):
+    with pytest.raises(ValueError, match=r"total.*0"):
         MaxEntropy().fit(noisy_history(2), 0)
     with pytest.raises(TypeError, match=r"history must be a History, got .*: write History\("):
         MaxEntropy().fit([], TOTAL)

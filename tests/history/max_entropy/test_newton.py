@@ -126,9 +126,7 @@ def test_chains_go_on_from_weights_that_are_given():
 
 
 def test_settings_of_chains_are_checked():
-    with pytest.raises(
-        ValueError, match="solver must be one of 'auto', 'exact', 'newton', 'regions', 'chains'"
-    ):
+    with pytest.raises(ValueError, match=r"solver.*'auto'.*'exact'.*'newton'"):
         MaxEntropy(solver="sgd")
     for name in ("chains", "chain_steps"):
         with pytest.raises(ValueError, match=name):

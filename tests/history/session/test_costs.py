@@ -81,9 +81,9 @@ def test_least_epsilon_of_the_paper():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="half_width must be > 0"):
+    with pytest.raises(ValueError, match=r"half_width.*0"):
         least_epsilon(1.0, 0.0, 0.1, continuous=True)
-    with pytest.raises(ValueError, match="delta must be < 1"):
+    with pytest.raises(ValueError, match=r"delta.*1"):
         least_epsilon(1.0, 1.0, 1.0)
     with pytest.raises(ValueError, match="epsilons must be 8 finite numbers > 0"):
         cell_costs(H, ALPHA * 0)
@@ -91,7 +91,7 @@ def test_bad_input():
         cell_costs(H, ALPHA, [1.0])
     with pytest.raises(ValueError, match=r"\[rows, cells\], got shape \(4,\)"):
         cell_costs(H[0], ALPHA)
-    with pytest.raises(ValueError, match="relation must be"):
+    with pytest.raises(ValueError, match="relation"):
         system_cost(H, ALPHA, relation="swap")
 
 

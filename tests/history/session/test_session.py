@@ -175,7 +175,7 @@ def test_bad_demands_spend_nothing(ledger):
     ):
         with pytest.raises(ValueError, match=message):
             session.ask(query, width, delta)
-    with pytest.raises(TypeError, match=r"a query of pgmjax\.queries, got list"):
+    with pytest.raises(TypeError, match=r"pgmjax\.queries.*list"):
         session.ask([1, 0], 5, 0.1)
     with pytest.raises(BudgetExceeded, match="beyond its cap"):
         session.buy(ages(0), "1.5")
@@ -186,7 +186,7 @@ def test_bad_demands_spend_nothing(ledger):
 
 def test_bad_openings_charge_nothing(ledger):
     data = table()
-    with pytest.raises(ValueError, match="no account"):
+    with pytest.raises(ValueError, match=r"b\.ledger"):
         Session.open(ledger, data, cap=1, relation="add-remove")
     ledger.register("t", epsilon=1, relation="add-remove", digest=ledger.digest_of(data), domain=data.domain)
     other = Domain({"age": 4})
@@ -198,10 +198,10 @@ def test_bad_openings_charge_nothing(ledger):
         ({"cap": -1}, "> 0"),
         ({"cap": "nan"}, "finite"),
         ({"cap": 10**7}, "at most"),
-        ({"relation": "replace-one"}, "counts releases under"),
+        ({"relation": "replace-one"}, "'t'.*add-remove"),
         ({"given": History(other, [measured], relation="add-remove")}, "is over"),
         ({"given": History(DOMAIN, [measured], relation="replace-one")}, "mixed relations"),
-        ({"given": History(DOMAIN, [measured])}, "none stated"),
+        ({"given": History(DOMAIN, [measured])}, "add-remove.*relation="),
         ({"given": History(DOMAIN, [gaussian], relation="add-remove")}, "Laplace"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -210,7 +210,7 @@ def test_bad_openings_charge_nothing(ledger):
         Session.open(ledger, {"age": [0]}, cap=1, relation="add-remove")
     with pytest.raises(TypeError, match="History"):
         Session.open(ledger, data, cap=1, relation="add-remove", given=[measured])
-    with pytest.raises(ValueError, match="secure noise only"):
+    with pytest.raises(ValueError, match="'t'"):
         backend = SeededBackend(1, insecure=True)
         Session.open(ledger, data, cap=1, relation="add-remove", backend=backend)
     with pytest.raises(ValueError, match="no session 'x'"):

@@ -44,9 +44,9 @@ def test_a_marginal_beyond_all_memory_is_refused_before_anything_is_spent(tmp_pa
         backend = SeededBackend(1, insecure=True)
         session = Session.open(books, data, cap=1, relation="add-remove", backend=backend)
         wide = Product({name: point(0) for name in names})
-        with pytest.raises(ValueError, match="Counting these marginals needs"):
+        with pytest.raises(ValueError, match="'x0'"):
             session.ask(wide, 40, 0.2)
-        with pytest.raises(ValueError, match="Counting these marginals needs"):
+        with pytest.raises(ValueError, match="'x0'"):
             session.buy(wide, "0.1")
         assert len(session._log.records) == 1 and session.cost == 0
         assert session.ask(Product({"x0": total()}), 40, 0.2).source == "measured"

@@ -97,7 +97,7 @@ def test_matrices_that_do_not_fit_are_refused_before_they_are_written():
 
 def test_a_transformed_oracle_says_where_its_structure_is():
     oracle = jax.tree_util.tree_map(lambda leaf: leaf, Chain.build(Structure((2, 2), ((0, 1),))))
-    with pytest.raises(ValueError, match=r"lost its structure: .*Chain\.build"):
+    with pytest.raises(ValueError, match=r"Chain\.build"):
         _ = oracle.structure
 
 

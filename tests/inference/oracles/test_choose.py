@@ -155,7 +155,7 @@ def test_the_summary_of_a_wide_model_is_short_and_says_what_is_left_out(oracle):
 
 
 def test_unknown_oracle():
-    with pytest.raises(ValueError, match=r"oracle must be one of 'auto', 'contraction', .* got 'magic'"):
+    with pytest.raises(ValueError, match=r"oracle.*'auto'.*'contraction'.*'magic'"):
         oracles.plan(Structure((2,), ((0,),)), ("a",), "magic")
 
 
@@ -194,7 +194,7 @@ def test_only_slices_are_shared_between_devices():
     assert isinstance(oracles.plan(structure, names, mesh=mesh).oracle, Sliced)
     with pytest.raises(ValueError, match="only slices are shared between devices"):
         oracles.plan(structure, names, "levels", mesh=mesh)
-    with pytest.raises(TypeError, match="mesh must be"):
+    with pytest.raises(TypeError, match=r"mesh.*int"):
         oracles.plan(structure, names, mesh=8)
 
 

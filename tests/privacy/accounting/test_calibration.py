@@ -112,29 +112,25 @@ def test_a_better_accountant_never_needs_more_noise_and_more_budget_never_more()
 @pytest.mark.parametrize(
     "change, error, words",
     [
-        ({"epsilon": 0}, ValueError, "epsilon must be > 0"),
-        ({"epsilon": math.nan}, ValueError, "epsilon must be finite"),
-        ({"epsilon": True}, TypeError, "epsilon must be a number"),
-        ({"delta": -1}, ValueError, "delta must be in"),
-        ({"delta": math.nan}, ValueError, "delta must be finite"),
+        ({"epsilon": 0}, ValueError, "epsilon.*0"),
+        ({"epsilon": math.nan}, ValueError, "epsilon.*nan"),
+        ({"epsilon": True}, TypeError, "epsilon"),
+        ({"delta": -1}, ValueError, "delta.*-1"),
+        ({"delta": math.nan}, ValueError, "delta.*nan"),
         ({"noise": "gaussian"}, ValueError, "Gaussian noise needs delta > 0"),
-        ({"noise": "normal"}, ValueError, "noise must be one of"),
-        ({"accountant": "moments"}, ValueError, "accountant must be one of"),
+        ({"noise": "normal"}, ValueError, "noise.*'normal'"),
+        ({"accountant": "moments"}, ValueError, "accountant.*'moments'"),
         ({"relation": None}, ValueError, "replace-one"),
         ({"queries": []}, ValueError, "at least one query"),
         ({"queries": EIGHT[0]}, TypeError, "queries must be a list"),
         ({"queries": ["a"]}, TypeError, "A query must be"),
-        ({"queries": [DenseMatrix(("a",), [[0.5, 0, 0, 1]])]}, ValueError, "not integral"),
+        ({"queries": [DenseMatrix(("a",), [[0.5, 0, 0, 1]])]}, ValueError, r"\('a',\).*queries\.quantise"),
         ({"queries": [marginal(["z"])]}, ValueError, "z"),
-        (
-            {"weights": 3},
-            TypeError,
-            "weights must be a sequence of numbers, one a query, got int",
-        ),
+        ({"weights": 3}, TypeError, "weights.*int"),
         ({"weights": [1]}, ValueError, "one weight a query: expected 8, got 1"),
-        ({"weights": [1] * 7 + [0]}, ValueError, "a weight of the budget must be > 0"),
-        ({"max_weight": 0}, ValueError, "max_weight must be"),
-        ({"epsilon": 10**4}, ValueError, "no noise at all"),
+        ({"weights": [1] * 7 + [0]}, ValueError, "budget.*0"),
+        ({"max_weight": 0}, ValueError, "max_weight.*0"),
+        ({"epsilon": 10**4}, ValueError, r"10\^27"),
     ],
 )
 def test_refusals(change, error, words):
@@ -145,7 +141,7 @@ def test_refusals(change, error, words):
 
 def test_loss_distributions_need_shifts_for_gaussians():
     uneven = DenseMatrix(("a",), [[3, 2, 0, 0], [0, 2, 1, 1]])
-    with pytest.raises(ValueError, match="pld unsupported: a gaussian event does not know its shifts"):
+    with pytest.raises(ValueError, match=r"pld.*gaussian"):
         calibrate([uneven], DOMAIN, AR, 1, "1e-9", noise="gaussian", accountant="pld")
 
 

@@ -172,20 +172,12 @@ def test_statements():
         (lambda: Composition([], AR), ValueError, "at least one event"),
         (lambda: Composition([Pure(1)], None), ValueError, "replace-one"),
         (lambda: Composition([0.1], AR), TypeError, "An event must be"),
-        (
-            lambda: Composition(Pure(1), AR),
-            TypeError,
-            "events must be a sequence of .* Pure: give a list",
-        ),
-        (
-            lambda: Composition({Pure(1): 2}, AR),
-            TypeError,
-            "events must be a sequence of events .*, got dict",
-        ),
-        (lambda: Composition([(Pure(1), 0)], AR), ValueError, "count must be an integer"),
-        (lambda: Composition([(Pure(1), 1.5)], AR), TypeError, "count must be an integer"),
-        (lambda: Composition([Response(1)], AR), ValueError, "holds under replace-one only"),
-        (lambda: EIGHT.epsilon("1e-9", "advanced"), ValueError, "method must be one of"),
+        (lambda: Composition(Pure(1), AR), TypeError, "events.*Pure"),
+        (lambda: Composition({Pure(1): 2}, AR), TypeError, "events.*dict"),
+        (lambda: Composition([(Pure(1), 0)], AR), ValueError, "count"),
+        (lambda: Composition([(Pure(1), 1.5)], AR), TypeError, "count"),
+        (lambda: Composition([Response(1)], AR), ValueError, "replace-one"),
+        (lambda: EIGHT.epsilon("1e-9", "advanced"), ValueError, "method.*'advanced'"),
         (lambda: EIGHT.epsilon(0), ValueError, "gaussian events, which have no pure epsilon: give delta > 0"),
         (lambda: EIGHT.epsilon("1e-9", "basic"), ValueError, "give delta > 0 and another method"),
         (lambda: MWEM.epsilon(0, "pld"), ValueError, "pld needs delta > 0"),
@@ -200,7 +192,7 @@ def test_refusals(call, error, words):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("delta", [-1, 1, math.nan, math.inf])
 def test_bad_deltas(method, delta):
-    with pytest.raises(ValueError, match="delta must be"):
+    with pytest.raises(ValueError, match="delta"):
         MWEM.epsilon(delta, method)
 
 

@@ -105,7 +105,7 @@ def test_response_holds_where_records_are_replaced():
     e.check_relation(e.Pure(1), Relation.ADD_REMOVE)
     with pytest.raises(ValueError, match="response event holds under replace-one only"):
         e.check_relation(e.Response(1), Relation.ADD_REMOVE)
-    with pytest.raises(TypeError, match="must be one of"):
+    with pytest.raises(TypeError, match=r"LaplaceEvent.*float"):
         e.check_relation(0.1, Relation.ADD_REMOVE)
 
 
@@ -128,20 +128,16 @@ def test_bad_rhos(kind, value, error):
 @pytest.mark.parametrize(
     "make, error, words",
     [
-        (lambda: e.Selection(1, "softmax"), ValueError, "method must be one of"),
+        (lambda: e.Selection(1, "softmax"), ValueError, "method.*'softmax'"),
         (lambda: e.LaplaceEvent(1, ()), ValueError, "shifts must be whole numbers"),
-        (lambda: e.LaplaceEvent(1, (0,)), ValueError, "a shift must be an integer >= 1"),
-        (lambda: e.LaplaceEvent(1, (0.5,)), TypeError, "a shift must be an integer"),
-        (lambda: e.LaplaceEvent(1, (1,), math.nan), ValueError, "scale must be finite"),
-        (lambda: e.LaplaceEvent(1, (1,), 0.0), ValueError, "scale must be > 0"),
+        (lambda: e.LaplaceEvent(1, (0,)), ValueError, "shift.*0"),
+        (lambda: e.LaplaceEvent(1, (0.5,)), TypeError, r"shift.*float 0\.5"),
+        (lambda: e.LaplaceEvent(1, (1,), math.nan), ValueError, "scale.*nan"),
+        (lambda: e.LaplaceEvent(1, (1,), 0.0), ValueError, "scale.*0"),
         (lambda: e.LaplaceEvent("0.1", (2,), 10.0), ValueError, "epsilon 0.1 is too small for moves of 2"),
         (lambda: e.GaussianEvent("0.004", (1,), 10.0), ValueError, "rho 0.004 is too small for moves of 1"),
-        (lambda: e.LaplaceEvent(1, 3), TypeError, "shifts must be a sequence of whole numbers >= 1, got int"),
-        (
-            lambda: e.GaussianEvent(1, "12"),
-            TypeError,
-            "shifts must be a sequence of whole numbers >= 1, got str",
-        ),
+        (lambda: e.LaplaceEvent(1, 3), TypeError, "shifts.*int"),
+        (lambda: e.GaussianEvent(1, "12"), TypeError, "shifts.*str"),
         (
             lambda: e.LaplaceEvent("1e-100", (2,), 1.0),
             ValueError,

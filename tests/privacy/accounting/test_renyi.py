@@ -123,14 +123,14 @@ def test_the_order_of_a_filter_suits_gaussians():
     "call, error, words",
     [
         (lambda: renyi.epsilon_at([1.0], [2.0], 0), ValueError, "delta must be > 0"),
-        (lambda: renyi.epsilon_at([1.0], [2.0], 1), ValueError, "delta must be in"),
-        (lambda: renyi.epsilon_at([1.0], [2.0], math.nan), ValueError, "delta must be finite"),
+        (lambda: renyi.epsilon_at([1.0], [2.0], 1), ValueError, "delta"),
+        (lambda: renyi.epsilon_at([1.0], [2.0], math.nan), ValueError, "delta.*nan"),
         (lambda: renyi.epsilon_at([1.0], [2.0, 3.0], 0.1), ValueError, "one divergence an order, 2"),
         (lambda: renyi.epsilon_at([math.nan], [2.0], 0.1), ValueError, "must be numbers >= 0"),
         (lambda: renyi.epsilon_at([-1.0], [2.0], 0.1), ValueError, "must be numbers >= 0"),
         (lambda: renyi.epsilon_at([1.0], [1.0], 0.1), ValueError, "finite numbers > 1"),
-        (lambda: renyi.caps(math.nan, 0.1), ValueError, "epsilon must be finite"),
-        (lambda: renyi.caps(1, -1), ValueError, "delta must be in"),
+        (lambda: renyi.caps(math.nan, 0.1), ValueError, "epsilon.*nan"),
+        (lambda: renyi.caps(1, -1), ValueError, "delta"),
         (lambda: renyi.filter_order("1e-9", "1e-15"), ValueError, "No order allows anything"),
     ],
 )

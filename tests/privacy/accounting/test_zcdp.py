@@ -64,9 +64,7 @@ def test_extremes(epsilon, delta):
 
 
 @pytest.mark.parametrize("call", [zcdp.rho_for, zcdp.epsilon_of])
-@pytest.mark.parametrize(
-    "delta, words", [(0, "delta must be > 0"), (1, "delta"), (math.nan, "delta"), (-1, "delta")]
-)
+@pytest.mark.parametrize("delta, words", [(0, "delta"), (1, "delta"), (math.nan, "delta"), (-1, "delta")])
 def test_delta_must_be_inside(call, delta, words):
     with pytest.raises(ValueError, match=words):
         call(1, delta)

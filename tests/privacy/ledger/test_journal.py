@@ -127,7 +127,7 @@ def test_a_spent_account_refuses_before_counts_are_read(ledger, reads):
 
 def test_repeatable_noise_needs_an_account_for_research(ledger):
     seeded = SeededBackend(1, insecure=True)
-    with pytest.raises(ValueError, match="secure noise only"):
+    with pytest.raises(ValueError, match="'people'"):
         open_table(ledger, backend=seeded).measure([A], epsilons=[1])
     assert ledger.account("people").spent == 0
 
@@ -149,7 +149,7 @@ def test_a_failing_fit_is_made_again_from_the_stored_answers(ledger, monkeypatch
     fit = Estimator(max_steps=20, progress=False)
     made = Marginals(epsilon=1, relation=ADD, estimator=fit)
     monkeypatch.setattr(Estimator, "fit", lambda *given, **more: 1 / 0)
-    with pytest.raises(RuntimeError, match="The fit failed") as failed:
+    with pytest.raises(RuntimeError, match="division by zero") as failed:
         made.run(DATA, workload, ledger=ledger)
     monkeypatch.undo()
     release = made.run(DATA, workload, ledger=ledger)
@@ -192,6 +192,6 @@ def test_other_labels_are_another_question(tmp_path):
             data = Dataset.read(path, Domain({"sex": {"labels": labels}}), weights=weights, max_weight=bound)
             made.run(data, workload, ledger=ledger)
         other = Dataset.read(path, Domain({"sex": {"labels": ["f", "m"]}}), weights="w2", max_weight=2)
-        with pytest.raises(ValueError, match="registered with the weights 'w1' and max_weight 2"):
+        with pytest.raises(ValueError, match=r"'w1'.*max_weight"):
             made.run(other, workload, ledger=ledger)
         assert ledger.account("t").spent == Fraction(3, 10)

@@ -54,7 +54,7 @@ def test_a_hundred_hundredths_are_one(table):
 def test_a_subnormal_spend_of_nothing_left_is_refused(table):
     reserve(table, "all", 1)
     for epsilon in (1e-320, "1e-320", 5e-324):
-        with pytest.raises(ValueError, match="least normal 64-bit float"):
+        with pytest.raises(ValueError, match=r"2\.2250738585072014e-308"):
             reserve(table, "more", epsilon)
     with pytest.raises(BudgetExceeded, match="only 0"):
         reserve(table, "more", sys.float_info.min)
@@ -249,26 +249,26 @@ def test_bad_numbers_are_not_registered(ledger, bad):
 BAD_REGISTERS = [
     ({"epsilon": True}, TypeError, "got a bool"),
     ({"delta": True}, TypeError, "got a bool"),
-    ({"delta": 1}, ValueError, "delta must be in"),
-    ({"delta": -1e-9}, ValueError, "delta must be in"),
+    ({"delta": 1}, ValueError, "delta.*1"),
+    ({"delta": -1e-9}, ValueError, "delta.*1"),
     ({"relation": "either"}, ValueError, "replace-one"),
     ({"relation": None}, ValueError, "replace-one"),
     ({"measure": "renyi"}, ValueError, "'renyi' needs delta > 0"),
     ({"measure": "zcdp"}, ValueError, "'zcdp' needs delta > 0"),
     ({"measure": "pure", "delta": 1e-9}, ValueError, "'pure' needs delta 0"),
     ({"measure": "gdp"}, ValueError, "measure must be one of 'pure', 'zcdp', 'renyi'"),
-    ({"epsilon": "1e-41"}, ValueError, "out of range"),
-    ({"epsilon": "1e7"}, ValueError, "out of range"),
-    ({"epsilon": "1e7", "delta": 1e-9}, ValueError, "out of range"),
-    ({"epsilon": "1e7", "delta": 1e-9, "measure": "renyi"}, ValueError, "cap of Renyi divergence .* range"),
-    ({"epsilon": "1e-300"}, ValueError, "A cap of epsilon about 1e-300 is out of range"),
+    ({"epsilon": "1e-41"}, ValueError, "epsilon.*1e-12"),
+    ({"epsilon": "1e7"}, ValueError, "epsilon.*1e-12"),
+    ({"epsilon": "1e7", "delta": 1e-9}, ValueError, "rho.*1e-12"),
+    ({"epsilon": "1e7", "delta": 1e-9, "measure": "renyi"}, ValueError, "Renyi"),
+    ({"epsilon": "1e-300"}, ValueError, "1e-300"),
     ({"epsilon": 1, "delta": "1e-300", "measure": "pure"}, ValueError, "got delta about 1e-300"),
     ({"name": "a\nb"}, ValueError, "name must be 1 to 200 printable characters"),
     ({"name": 3}, TypeError, "name must be a string, got int"),
     ({"digest": ""}, ValueError, "digest must be"),
-    ({"research": 1}, TypeError, "research must be a bool, got int"),
-    ({"max_attempts": 0}, ValueError, "max_attempts must be"),
-    ({"max_attempts": True}, TypeError, "max_attempts must be an integer"),
+    ({"research": 1}, TypeError, "research.*int"),
+    ({"max_attempts": 0}, ValueError, "max_attempts"),
+    ({"max_attempts": True}, TypeError, "max_attempts"),
 ]
 
 
@@ -298,13 +298,13 @@ BAD_RESERVES = [
     ({"relation": "replace-one"}, ValueError, "under add-remove, and this one is under replace-one"),
     ({"relation": None}, ValueError, "replace-one"),
     ({"secure": False}, ValueError, "takes secure noise only"),
-    ({"secure": 1}, TypeError, "secure must be a bool, got int"),
+    ({"secure": 1}, TypeError, "secure.*int"),
     ({"events": []}, ValueError, "at least one event"),
-    ({"events": [0.5]}, TypeError, "An event must be one of"),
-    ({"events": [Pure(1), Concentrated(1)]}, ValueError, r"event 2, concentrated, has none"),
+    ({"events": [0.5]}, TypeError, "event.*float"),
+    ({"events": [Pure(1), Concentrated(1)]}, ValueError, "event 2"),
     ({"events": [odd(float("nan"))]}, ValueError, "finite"),
-    ({"events": [odd(Fraction(-1))]}, ValueError, "epsilon must be > 0"),
-    ({"events": [odd(0)]}, ValueError, "epsilon must be > 0"),
+    ({"events": [odd(Fraction(-1))]}, ValueError, "epsilon"),
+    ({"events": [odd(0)]}, ValueError, "epsilon"),
     ({"events": [odd(True)]}, TypeError, "bool"),
     ({"key": ""}, ValueError, "key must be 1 to 200"),
     ({"key": "a\x00"}, ValueError, "key must be"),
@@ -314,8 +314,8 @@ BAD_RESERVES = [
     ({"request": {"ask": object()}}, TypeError, "request must be JSON-able, and holds something else"),
     ({"request": {"ask": {1: 1, "1": 2}}}, TypeError, "with text as names"),
     ({"request": endless()}, ValueError, "request must be JSON-able, and holds .* itself"),
-    ({"events": Pure(1)}, TypeError, "events must be a sequence of events, got Pure: give a list"),
-    ({"events": None}, TypeError, "events must be a sequence of events, got NoneType"),
+    ({"events": Pure(1)}, TypeError, "events.*Pure"),
+    ({"events": None}, TypeError, "events.*NoneType"),
 ]
 
 
@@ -337,8 +337,8 @@ def test_bad_reservations_charge_nothing(table, changed, error, said):
 @pytest.mark.parametrize(
     ("step", "payload", "error", "said"),
     [
-        (-1, b"", ValueError, "step must be"),
-        (True, b"", TypeError, "step must be an integer"),
+        (-1, b"", ValueError, "step.*-1"),
+        (True, b"", TypeError, "step.*bool"),
         (0, "text", TypeError, "compute must return bytes, got str"),
         (0, None, TypeError, "compute must return bytes, got NoneType"),
     ],
@@ -391,9 +391,9 @@ def test_digests_of_tables(ledger, tmp_path):
     assert ledger.digest_of(columns) == ledger.digest_of({"age": [0, 1]}) != ledger.digest_of({"age": [1, 0]})
     with pytest.raises(TypeError, match="got int"):
         ledger.digest_of(3)
-    with pytest.raises(TypeError, match="name of a column must be a string, got int"):
+    with pytest.raises(TypeError, match=r"column.*int"):
         ledger.digest_of({1: [1]})
-    with pytest.raises(ValueError, match="Column 'a' must be one-dimensional, got rows of several lengths"):
+    with pytest.raises(ValueError, match="'a'"):
         ledger.digest_of({"a": [[1], [1, 2]]})
     with Ledger.create(tmp_path / "other") as other:
         assert other.digest_of(columns) != ledger.digest_of(columns), "each ledger has a key of its own"

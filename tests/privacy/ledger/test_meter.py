@@ -167,7 +167,7 @@ def test_divergences_that_are_none(values):
 
 
 def test_a_promise_that_leaves_nothing():
-    with pytest.raises(ValueError, match="No order allows anything"):
+    with pytest.raises(ValueError, match="order"):
         Meter.for_promise("renyi", Fraction(1, 10**6), Fraction(1, 10**12))
 
 

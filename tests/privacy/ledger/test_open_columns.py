@@ -130,7 +130,7 @@ def test_an_account_without_delta_finds_numbers_but_no_labels(path, ledger):
     with pytest.raises(ValueError, match="may be text: job"):
         register(ledger, path, delta=0)
     register(ledger, path, NUMBERS, delta=0)
-    with pytest.raises(ValueError, match="made without a delta"):
+    with pytest.raises(ValueError, match="event 1"):
         find(path, ledger)
     release = find(path, ledger, plain(1, 0))
     assert [*release.domain] == ["sex", "age"] and ledger.account("t").spent == 1
@@ -196,12 +196,12 @@ def test_what_a_column_cannot_be_is_refused_before_any_charge(ledger, tmp_path, 
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"c": TYPED[kind]}), path)
     register(ledger, path, {"c": {shape: "discover"}})
-    with pytest.raises(TypeError, match=f"'c': .* and {shape} are to be discovered in it. Nothing was spent"):
+    with pytest.raises(TypeError, match=f"'c'.*{shape}"):
         find(path, ledger)
     ledger.set_domain(
         "t", pj.Domain({"c": {"bins": [0, 1]} if kind == "date" else {"dates": ["2020-01-01", "2021-01-01"]}})
     )
-    with pytest.raises(TypeError, match="Attribute 'c': its values are of type"):
+    with pytest.raises(TypeError, match="'c'"):
         plain().run(pj.Dataset.read(path, ledger.account("t").definition.domain), KWay(1), ledger=ledger)
     assert not ledger.charges("t")
 
@@ -269,7 +269,7 @@ def test_the_command_line_from_draft_to_domain(path, tmp_path, capsys, monkeypat
     init = ["ledger", "init", "c.ledger", "t.csv", "--domain", "d.json", "--name", "t", "--epsilon", "3"]
     init += ["--delta", "1e-6", "--relation", "replace-one"]
     assert main(init) == 2  # the holder's described columns are checked
-    assert "rows lie outside its 1 labels" in capsys.readouterr().err
+    assert "1,565 rows" in capsys.readouterr().err
     (tmp_path / "d.json").write_text(json.dumps(DRAFT))
     assert main(init) == 0
     assert "age, job is open" in capsys.readouterr().out
