@@ -132,3 +132,21 @@ def small_release(small_domain, small_columns):
     backend = SeededBackend(3, insecure=True)
     mechanism = Marginals(epsilon="0.5", relation=Relation.ADD_REMOVE, backend=backend)
     return mechanism.run(data, workload, show_progress=False)
+
+
+@pytest.fixture
+def on_disk(monkeypatch):
+    """What was put on disk since it was last written, by its identity: a power cut leaves this."""
+    synced, fsync = {}, os.fsync
+
+    def noted(handle):
+        fsync(handle)
+        found = os.fstat(handle)
+        synced[found.st_dev, found.st_ino] = found.st_mtime_ns
+
+    def is_synced(path):
+        found = path.stat()
+        return synced.get((found.st_dev, found.st_ino)) == found.st_mtime_ns
+
+    monkeypatch.setattr(os, "fsync", noted)
+    return is_synced

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import errno
 import io
 import json
 import math
@@ -115,7 +116,7 @@ def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
 
 @contextlib.contextmanager
 def reserve_folder(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
-    """Yield an empty folder that becomes `out` on success and is removed on failure.
+    """Yield an empty folder that becomes `out` on success, on disk, and is removed on failure.
 
     Args:
         out: the folder to create; it must not exist.
@@ -130,14 +131,14 @@ def reserve_folder(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     try:
         with contextlib.ExitStack() as stack:
             try:
-                target.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(target.parent)
                 check_name(target)
                 folder = stack.enter_context(_partial(target))
             except OSError as error:
                 raise ValueError(f"{os.fspath(out)} cannot be written: {error.strerror}.") from error
             yield folder
             check_target(target)
-            folder.rename(target)
+            settle(folder, target)
     except BaseException:
         with _undisturbed():
             for parent in made:
@@ -231,15 +232,40 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
-def sync(folder: pathlib.Path) -> None:
-    """Sync the entries of a folder to disk (POSIX only)."""
-    if os.name != "posix":
+def sync(path: pathlib.Path) -> None:
+    """Put the contents of a file, or the names in a folder, on disk; names on POSIX only."""
+    if os.name != "posix" and path.is_dir():
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
     try:
         os.fsync(handle)
+    except OSError as error:
+        # some file systems keep names without being asked, and know no such request
+        if not path.is_dir() or error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(handle)
+
+
+def settle(made: pathlib.Path, target: pathlib.Path) -> None:
+    """Give a finished file or folder its name. It is on disk in full before it has it, and has it on disk.
+
+    For what was paid for, and what says that it is complete. Rows drawn from a model do without when they are
+    written to a file of their own: they can be drawn again, and a large file is quickly written but slowly
+    put on disk.
+    """
+    for path in [*made.rglob("*"), made] if made.is_dir() else [made]:
+        sync(path)
+    made.replace(target)
+    sync(target.parent)
+
+
+def make_folder(folder: pathlib.Path, mode: int = 0o777) -> None:
+    """Make a folder, and those above that are missing, if it is not there; their names are then on disk."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(mode=mode, parents=True, exist_ok=True)
+    for each in missing:
+        sync(each.parent)
 
 
 def write_private(path: pathlib.Path, write: Callable[[IO[bytes]], Any]) -> None:
@@ -248,10 +274,7 @@ def write_private(path: pathlib.Path, write: Callable[[IO[bytes]], Any]) -> None
     try:
         with open_private(partial, "wb") as file:
             write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        sync(path.parent)
+        settle(partial, path)
     finally:
         partial.unlink(missing_ok=True)
 

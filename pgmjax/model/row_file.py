@@ -127,7 +127,10 @@ def _escaped(text: str) -> str:
 
 @contextlib.contextmanager
 def _partial(target: pathlib.Path, overwrite: bool) -> Iterator[pathlib.Path]:
-    """A temporary path next to the target, renamed to it on success and deleted on error."""
+    """A temporary path next to the target, renamed to it on success and deleted on error.
+
+    The rows are not put on disk first, see `files.settle`: a power cut may leave a file that is not whole.
+    """
     partial = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
     try:
         yield partial

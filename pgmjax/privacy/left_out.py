@@ -270,9 +270,14 @@ def count_left_out(table: PrivateTable, settings: CountLeftOut, cost: Fraction) 
     )
 
 
+def _read(table: PrivateTable) -> tuple[int, np.ndarray]:
+    found: tuple[int, np.ndarray] = table._withheld("Reading the table", table._records().left_out)
+    return found
+
+
 def _public(table: PrivateTable, planned: PlannedLeftOut) -> int:
     """Return a number that neighbours have in common."""
-    exact = np.array([planned.exact(*table._records().left_out())], dtype=np.int64)
+    exact = np.array([planned.exact(*_read(table))], dtype=np.int64)
     unmoved = Sensitivity(planned.moved, "l1", table.relation)
     call = tapes.Call("public count", (planned,), None, unmoved, exact)
     return int(table._through_tape(call, lambda: exact)[0])
@@ -288,7 +293,7 @@ def _released(
         np.zeros(1, np.int64) if table._replays else measuring.fresh(table._backend, noise, 1)
         for _, noise, _ in noises
     ]
-    dropped, beyond = table._withheld("Reading the table", table._records().left_out)
+    dropped, beyond = _read(table)
     found = []
     for each, (sensitivity, noise, _), draw in zip(planned, noises, drawn, strict=True):
         exact = np.array([each.exact(dropped, beyond)], dtype=np.int64)

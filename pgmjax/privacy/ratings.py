@@ -106,6 +106,7 @@ class PrivateRatings(Gate):
         Raises:
             ValueError: the pairs are invalid or the sensitivity is unbounded; nothing was spent.
             BudgetExceeded: the budget does not suffice; nothing was spent.
+            TableReadError: the ratings could not be read; the spend stays.
 
         Guarantees:
             epsilon-DP: the noise has scale (L1 sensitivity of all similarities on the grid) / epsilon. A
@@ -121,8 +122,8 @@ class PrivateRatings(Gate):
             low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
             noise = 0 if self._replays else measuring.fresh(self._backend, distribution, len(pairs))
             # rounding may leave the range, by which the sensitivity is bounded
-            similarities = np.clip(self._ratings.similarities(pairs, measure), low, high)
-            exact = np.rint(similarities / GRID).astype(np.int64)
+            found = self._withheld("Reading the ratings", self._ratings.similarities, pairs, measure)
+            exact = np.rint(np.clip(found, low, high) / GRID).astype(np.int64)
             moved = Sensitivity(sensitivity, "l1", Relation.REPLACE_ONE)
             public = (measure, self._protect, pairs.tobytes())
             call = tapes.Call(distribution.noise, public, distribution, moved, exact)

@@ -326,7 +326,7 @@ def _write_noisy_answers(release: Any, path: pathlib.Path) -> None:
 
 
 def _write_record(folder: pathlib.Path, record: Mapping[str, Any]) -> None:
-    """Write `release.json`, which is there in full or as it was before."""
+    """Write `release.json`, which is there in full or as it was before; it is put on disk with its folder."""
     partial = folder / ".release.json"
     partial.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     partial.replace(folder / "release.json")

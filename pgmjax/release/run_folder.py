@@ -115,8 +115,8 @@ class RunFolder(SingleProcess):
         """
         self.folder = folder
         while True:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (folder / _ANSWERS).mkdir(mode=0o700, exist_ok=True)
+            for each in (folder, folder / _ANSWERS):
+                files.make_folder(each, 0o700)
             lock = files.try_lock(folder)
             if lock is None or _stands_at(lock, folder):
                 break
@@ -292,11 +292,7 @@ class RunFolder(SingleProcess):
             tables.write_measurements(
                 self._measured, partial, secure=secure, seed=seed, population=population
             )
-            # on disk before it takes the place of the one before
-            with partial.open("rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(partial, self.folder / MEASUREMENTS)
-            files.sync(self.folder)
+            files.settle(partial, self.folder / MEASUREMENTS)
         except OSError as error:
             raise NotKept(
                 f"{MEASUREMENTS} could not be written to {self.folder} ({_reason(error)}): make room there."
@@ -319,7 +315,7 @@ class RunFolder(SingleProcess):
         partial = partial_of(out)
         _check_ours(partial)
         try:
-            out.parent.mkdir(parents=True, exist_ok=True)
+            files.make_folder(out.parent)
             files.sweep(out.parent)
             files.check_name(out)
             folder = cls(partial)
@@ -375,12 +371,12 @@ class RunFolder(SingleProcess):
             # moved aside, not removed: an interruption here loses neither
             out.rename(self.folder / _REPLACED)
         files.check_target(out)
-        copied.replace(self.folder / _PUBLISHED)
-        (self.folder / _MADE).rename(out)
+        files.settle(copied, self.folder / _PUBLISHED)
+        files.settle(self.folder / _MADE, out)
         if keep:
             self.close()
         else:
-            # the answers go last, when the release has its place
+            # the answers go last, when the release has its place, and what was made of them is on disk
             self.drop()
 
     def drop(self) -> None:

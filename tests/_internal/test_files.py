@@ -3,6 +3,7 @@
 Files of the library's own formats: what is read back, and what is refused with which words.
 """
 
+import errno
 import json
 import os
 import pathlib
@@ -214,3 +215,31 @@ def test_what_a_killed_process_was_making_is_swept(tmp_path):
         assert not left.exists() and kept.is_dir() and folder.is_dir()
     alive.communicate("")
     assert (tmp_path / "two").is_dir() and (tmp_path / "three").is_dir()
+
+
+def test_a_folder_is_on_disk_when_it_has_its_name(tmp_path, on_disk):
+    """A power cut after the rename left files without contents."""
+    out = tmp_path / "new" / "above" / "made"
+    with reserve_folder(out) as folder:
+        (folder / "in").mkdir()
+        (folder / "in" / "x").write_text("1")
+        (folder / "y").write_text("1")
+    assert all(map(on_disk, [*out.rglob("*"), out, *list(out.parents)[:3]]))
+
+
+def test_what_was_not_put_on_disk_is_not_named(tmp_path, monkeypatch):
+    """A file system that keeps names by itself is none of these."""
+
+    def refused(handle, number=errno.EIO):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refused)
+    with pytest.raises(OSError, match="Input/output"), reserve_folder(tmp_path / "made"):
+        pass
+    assert os.listdir(tmp_path) == []
+    monkeypatch.setattr(os, "fsync", lambda handle: refused(handle, errno.EINVAL))
+    with reserve_folder(tmp_path / "made"):
+        pass
+    with pytest.raises(OSError, match="Invalid"):
+        files.write_private(tmp_path / "x", lambda file: file.write(b"1"))
+    assert os.listdir(tmp_path) == ["made"]

@@ -310,6 +310,22 @@ def test_a_table_that_memory_does_not_hold_is_read_again(tmp_path, monkeypatch):
         found.left_out()
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_an_error_of_reading_a_table_again_is_withheld(relation, monkeypatch):
+    """Of a public number it went to whoever asked, with the row on which it was."""
+
+    def failing(data):
+        raise ValueError("row 3 has 2 fields: Smith;42")
+
+    unit = pj.Unit("id", 1)
+    data = pj.Dataset.from_frame(pj.Domain({"a": {"labels": ["x", "y", "elsewhere"]}}), frame(2), unit=unit)
+    table = pj.privacy.PrivateTable(data, relation, pj.privacy.Budget(1))
+    monkeypatch.setattr(pj.Dataset, "left_out", failing)
+    with pytest.raises(pj.privacy.TableReadError, match="withheld") as caught:
+        count_left_out(table, CountLeftOut("0.5"), 1)
+    assert "Smith" not in str(caught.value)
+
+
 def test_a_synthesizer_counts_and_its_answers_say_what_follows():
     table = frame(8, rows=2000, ids=1500)[["id", "b"]].assign(b=lambda t: t["b"].clip(upper=9))
     given = {"epsilon": 4, "relation": "add-remove", "unit": pj.Unit("id", 1), "insecure_seed": 2}

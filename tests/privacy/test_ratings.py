@@ -14,6 +14,7 @@ from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms import SimilarityMLDP
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.gate import TableReadError, holder_log
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.ratings import GRID, PrivateRatings, joint_sensitivity, pair_sensitivity, value_range
@@ -96,6 +97,20 @@ def test_what_is_spent_is_spent():
     with pytest.raises(BudgetExceeded):
         table.similarities(PAIRS, "cosine", epsilon="0.5")
     assert str(table.budget.remaining) == "1/4"
+
+
+def test_an_error_of_reading_is_withheld(tmp_path, monkeypatch):
+    """Its message went to whoever asked, and the holder's log did not have it."""
+
+    def failing(*given):
+        raise ValueError("record 3 rated item 7 with 4.5")
+
+    table, log = private(dense(1)), tmp_path / "holder.log"
+    monkeypatch.setattr(Ratings, "similarities", failing)
+    with holder_log(log), pytest.raises(TableReadError) as caught:
+        table.similarities(PAIRS, "cosine", epsilon="0.1")
+    assert "4.5" not in str(caught.value) and "4.5" in log.read_text()
+    assert table.budget.spent == Fraction(1, 10)
 
 
 def test_what_cannot_be_asked_spends_nothing(monkeypatch):

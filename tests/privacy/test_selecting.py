@@ -12,6 +12,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import private_table, tape
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.gate import TableReadError
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.seeded import SeededBackend
@@ -141,3 +142,16 @@ def test_bad_numbers_of_draws_cost_nothing(draws, error, words, monkeypatch):
     with pytest.raises(error, match=words):
         private.select_several(Counts(A), draws, epsilon=1)
     assert private.budget.spent == 0
+
+
+def test_an_error_of_the_source_of_noise_does_not_show_the_scores(monkeypatch):
+    """It was handed exact scores, and its message went to whoever asked."""
+
+    def failing(backend, distribution, scores):
+        raise ValueError(f"no choice from {scores}")
+
+    monkeypatch.setattr(SeededBackend, "choose", failing)
+    private = counted([5, 205, 3])
+    with pytest.raises(TableReadError) as caught:
+        private.select(Counts(A), epsilon=1)
+    assert "205" not in str(caught.value) and private.budget.spent == 1

@@ -555,3 +555,24 @@ def test_a_run_that_is_refused_has_not_begun(tmp_path, error, begun):
     with pytest.raises(error):
         folder.journal(Refusing()).begin(object(), None, ADD, True)
     assert folder.begun is begun
+
+
+def test_the_answers_go_when_the_release_is_on_disk(begun, monkeypatch, on_disk):
+    """A power cut after the command left a release without contents, and its answers were gone."""
+    dropped, drop = [], files.drop
+
+    def checked(folder):
+        out = pathlib.Path("out").absolute()
+        dropped.append([str(path) for path in [*out.rglob("*"), out, out.parent] if not on_disk(path)])
+        drop(folder)
+
+    monkeypatch.setattr(files, "drop", checked)
+    assert main(begun) == 0
+    assert dropped == [[]]
+
+
+def test_an_answer_is_on_disk_with_the_folders_above_it(tmp_path, on_disk):
+    folder = RunFolder(tmp_path / "new" / "run")
+    folder.store(0, "x", np.array([1]), True)
+    (answer,) = folder.folder.rglob("*.npy")
+    assert all(map(on_disk, [answer, *list(answer.parents)[:4]]))

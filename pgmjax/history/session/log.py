@@ -167,9 +167,7 @@ def opened(
     request = {"session": digest_of("session", header), **held.version}
     with turn(ledger.path):
         try:
-            charge = ledger.reserve(
-                account.name, _key(name), request, [Pure(cap)], relation=relation, secure=secure
-            )
+            charge = held.reserve(ledger, _key(name), request, Pure(cap), relation, secure)
         except IdempotencyConflict:
             first = next((before.records[0] for before in begun(ledger, name, account.name)), header)
             others = [said for key, said in _OTHERWISE.items() if first.get(key) != header[key]]

@@ -263,13 +263,12 @@ def pld_epsilon(events: Counted, delta: Fraction) -> float:
     for part, count in parts.items():
         single = _distribution(library, part, interval)
         pld = single if count == 1 else single.self_compose(count)
-        waiting.append((_size(pld), next(order), pld))
+        waiting.append((_rho(part, count), next(order), pld))
     # the two narrowest first: a convolution takes the time of both widths, and its result is as wide
     heapq.heapify(waiting)
     while len(waiting) > 1:
-        first, second = heapq.heappop(waiting)[2], heapq.heappop(waiting)[2]
-        both = first.compose(second)
-        heapq.heappush(waiting, (_size(both), next(order), both))
+        (rho, _, first), (more, _, second) = heapq.heappop(waiting), heapq.heappop(waiting)
+        heapq.heappush(waiting, (rho + more, next(order), first.compose(second)))
     result = float(waiting[0][2].get_epsilon_for_delta(floor_float(delta) - reserve))
     if not math.isfinite(result):
         raise UnsupportedError(
@@ -308,16 +307,20 @@ def _parts(events: Counted) -> collections.Counter[_Part]:
 
 def _interval(parts: collections.Counter[_Part]) -> float:
     """Return the cell width: small compared with a typical loss, with a bounded number of cells."""
-    rho = 0.0
-    for (kind, number, shift), count in parts.items():
-        move = shift / number if kind == "gaussian" else shift * number
-        rho += count * (move * move / 2)
+    rho = sum(_rho(part, count) for part, count in parts.items())
     # losses are about N(rho, 2 rho): beyond rho + 2 sqrt(40 rho) lies less than e^-40 on a side
     width = 2 * (rho + 2 * math.sqrt(40 * rho))
     if not (sys.float_info.min <= rho and width <= sys.float_info.max):
         size = "small" if rho < 1 else "large"
         raise UnsupportedError(f"pld unsupported: losses this {size} cannot be listed in float64.")
     return max(_FINENESS * math.sqrt(2 * rho / sum(parts.values())), width / _MOST_CELLS)
+
+
+def _rho(part: _Part, count: int) -> float:
+    """Return about half the variance of the losses of a part's accesses, which tells how wide they spread."""
+    kind, number, shift = part
+    move = shift / number if kind == "gaussian" else shift * number
+    return count * (move * move / 2)
 
 
 def _distribution(library: Any, part: _Part, interval: float) -> Any:
@@ -328,7 +331,3 @@ def _distribution(library: Any, part: _Part, interval: float) -> Any:
         else library.from_discrete_laplace_mechanism
     )
     return make(number, sensitivity=shift, value_discretization_interval=interval, use_connect_dots=True)
-
-
-def _size(pld: Any) -> int:
-    return int(pld._pmf_remove.size)

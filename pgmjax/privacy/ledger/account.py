@@ -99,6 +99,7 @@ class Account:
     label_delta: Fraction = Fraction(0)
     exact: tuple[ExactFigure, ...] = ()
     _meter: Meter = dataclasses.field(init=False, repr=False, compare=False)
+    _given: int | None = dataclasses.field(init=False, repr=False, compare=False)  # row of its definition
 
     @property
     def unit_of_privacy(self) -> Unit | None:
@@ -152,7 +153,7 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account with exact numbers as text, for JSON."""
-        fields = [field.name for field in dataclasses.fields(self) if field.name != "_meter"]
+        fields = [field.name for field in dataclasses.fields(self) if field.init]
         record = {name: getattr(self, name) for name in fields}
         record["definition"] = None if self.definition is None else self.definition.to_dict()
         if self.open is None:
@@ -218,17 +219,24 @@ def accounts(connection: sqlite3.Connection, where: str = "", value: Any = None)
     if where == "digest":
         condition += " OR budget.account IN (SELECT account FROM version WHERE digest = :value)"
     found = connection.execute(f"{_BUDGET_QUERY}{condition} ORDER BY budget.id", {"value": value}).fetchall()
-    return [_account(row, _holding(connection, row[0])) for row in found]
+    return [_account(connection, row) for row in found]
 
 
-def _holding(connection: sqlite3.Connection, account: str) -> dict[str, Any]:
-    """Return what an account's holder, and a discovery, said of the table: fields of `Account`."""
+def _holding(
+    connection: sqlite3.Connection, account: str, row: tuple[int, str, str] | None
+) -> dict[str, Any]:
+    """Return what an account's holder, and a discovery, said of the table: fields of `Account`.
+
+    Args:
+        connection: a connection in a transaction.
+        account: its name.
+        row: as `last_definition` returns it.
+    """
     query = "SELECT digest FROM version WHERE account = ? ORDER BY id"
     fields: dict[str, Any] = {
         "versions": tuple(digest for (digest,) in connection.execute(query, (account,))),
         "exact": _figures(connection, account),
     }
-    row = last_definition(connection, account)
     if row is None:
         return fields
     record, fields["unit"] = json.loads(row[1]), row[2]
@@ -274,11 +282,12 @@ def charges(connection: sqlite3.Connection, account: Account, key: str | None = 
     return [_charge(row, account._meter) for row in rows.fetchall()]
 
 
-def _account(row: tuple[Any, ...], holding: dict[str, Any]) -> Account:
+def _account(connection: sqlite3.Connection, row: tuple[Any, ...]) -> Account:
     name, measure, relation, epsilon, delta, places, orders, caps, digest, research, tries, created = row[:12]
     meter = Meter(measure, places, tuple(json.loads(orders)), tuple(json.loads(caps)))
     totals = (0,) * len(meter.caps) if row[12] is None else tuple(json.loads(row[12]))
     place = meter.telling(totals)
+    given = last_definition(connection, name)
     account = Account(
         name=name,
         measure=measure,
@@ -293,9 +302,9 @@ def _account(row: tuple[Any, ...], holding: dict[str, Any]) -> Account:
         charges=row[13],
         digest=digest,
         created=created,
-        **holding,
+        **_holding(connection, name, given),
     )
-    checks.set_fields(account, _meter=meter)
+    checks.set_fields(account, _meter=meter, _given=None if given is None else given[0])
     return account
 
 
@@ -404,6 +413,14 @@ def definition_row(
         )
     text = json.dumps({**definition.to_dict(), "label_delta": as_text(label_delta)})
     return {"account": account, "definition": text, "unit": "" if unit is None else word("unit", unit)}
+
+
+def still_defined(connection: sqlite3.Connection, account: Account) -> bool:
+    """Return whether an account has the definition it had when it was read, or one that completes it."""
+    given = last_definition(connection, account.name)
+    if given is None or given[0] == account._given:
+        return True
+    return completes(account, {"definition": given[1]})
 
 
 def completes(account: Account, row: dict[str, Any]) -> bool:

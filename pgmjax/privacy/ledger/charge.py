@@ -22,7 +22,7 @@ from pgmjax.privacy.accounting.zcdp import epsilon_of
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.exact import as_text, exact_delta
 from pgmjax.privacy.ledger import chain
-from pgmjax.privacy.ledger.account import Account, ChargeRecord, charges, flag, word
+from pgmjax.privacy.ledger.account import Account, ChargeRecord, charges, flag, still_defined, word
 from pgmjax.privacy.ledger.database import LIMIT, LedgerFile
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
 
@@ -45,14 +45,14 @@ class Charge:
         At most one answer is ever shown for each step, across all processes.
     """
 
-    def __init__(self, file: LedgerFile, record: ChargeRecord, max_attempts: int, permitted: bool):
+    def __init__(self, file: LedgerFile, record: ChargeRecord, account: Account, permitted: bool):
         self.id = record.id
         self.account = record.account
         self.key = record.key
         self.cost = record.cost
         self.total = record.total
         self._file = file
-        self._max_attempts = max_attempts
+        self._of = account  # as the run was planned for it
         self._permitted = permitted  # an attempt is recorded already that no computation has used
         self._lock = threading.Lock()
 
@@ -74,7 +74,8 @@ class Charge:
 
         Raises:
             TypeError: an argument has the wrong type, or the request is not JSON-able.
-            ValueError: the step is out of range, or the request contains a non-finite number.
+            ValueError: the step is out of range, the request contains a non-finite number, or the account has
+                another definition by now; nothing is shown.
             IdempotencyConflict: the stored answer of the step is for another request.
             AttemptsExhausted: the charge was tried too often without a new answer.
             LedgerError: the answer could not be stored; it is not shown.
@@ -93,8 +94,7 @@ class Charge:
         with self._file.writing("given the answer", _NOT_STORED) as connection:
             stored = self._stored(connection, step, asked)  # another process may have been faster
             if stored is None:
-                row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
-                chain.add(connection, "answer", row)
+                self._store(connection, step, asked, payload)
         with self._lock:
             self._permitted = True  # the next step is the same attempt
         return payload if stored is None else stored
@@ -120,7 +120,7 @@ class Charge:
 
         Raises:
             TypeError: an argument has the wrong type.
-            ValueError: the step is out of range.
+            ValueError: the step is out of range, or the account has another definition by now.
             LedgerError: the data could not be stored.
         """
         step = checks.integer("step", step, low=0, high=_LARGEST_STEP)
@@ -130,8 +130,7 @@ class Charge:
             query = "SELECT 1 FROM answer WHERE charge = ? AND step = ?"
             if connection.execute(query, (self.id, step)).fetchone() is not None:
                 return False
-            row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
-            chain.add(connection, "answer", row)
+            self._store(connection, step, asked, payload)
         return True
 
     def stored(self, first: int = 0) -> list[tuple[int, bytes]]:
@@ -140,6 +139,12 @@ class Charge:
         with self._file.reading() as connection:
             rows = connection.execute(query, (self.id, first)).fetchall()
         return [(int(step), bytes(payload)) for step, payload in rows]
+
+    def _store(self, connection: sqlite3.Connection, step: int, asked: str, payload: bytes) -> None:
+        # inside the transaction that stores it: from then on the definition stays
+        _check_definition(connection, self._of, "The charge stays, and nothing was shown.")
+        row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
+        chain.add(connection, "answer", row)
 
     def _stored(self, connection: sqlite3.Connection, step: int, asked: str) -> bytes | None:
         row = connection.execute(
@@ -160,7 +165,7 @@ class Charge:
             permitted, self._permitted = self._permitted, False
         if not permitted:
             with self._file.writing("tried again", "Nothing was computed or shown.") as connection:
-                attempt(connection, self.id, self.key, self._max_attempts)
+                attempt(connection, self.id, self.key, self._of.max_attempts)
 
 
 def attempt(connection: sqlite3.Connection, charge: int, key: str, most: int) -> None:
@@ -187,6 +192,15 @@ def answers_of(connection: sqlite3.Connection, charge: int) -> int:
     return int(connection.execute("SELECT COUNT(*) FROM answer WHERE charge = ?", (charge,)).fetchone()[0])
 
 
+def _check_definition(connection: sqlite3.Connection, account: Account, outcome: str) -> None:
+    """Refuse, inside the caller's transaction, a run that was planned by what its account no longer says."""
+    if not still_defined(connection, account):
+        raise ValueError(
+            f"The holder of account {account.name!r} gave it another definition after this run was planned: "
+            f"begin again, with the domain that the account has now. {outcome}"
+        )
+
+
 def reserve(
     file: LedgerFile,
     account: Account,
@@ -201,7 +215,8 @@ def reserve(
     Raises:
         TypeError: an argument has the wrong type.
         ValueError: the relation is not the account's, the noise is insecure, the request contains a
-            non-finite number, or an event has no cost in the account's unit.
+            non-finite number, an event has no cost in the account's unit, or the account has another
+            definition by now.
         BudgetExceeded: the charge would exceed the cap.
         IdempotencyConflict: the key was used for another request.
         AttemptsExhausted: the charge was tried too often without an answer.
@@ -218,6 +233,7 @@ def reserve(
         query = "SELECT request_hash FROM charge WHERE account = ? AND key = ?"
         found = connection.execute(query, (account.name, key)).fetchone()
         if found is None:
+            _check_definition(connection, account, "Nothing was charged.")
             _charge(connection, account, key, asked, events, secure, costs)
         elif found[0] != asked:
             raise IdempotencyConflict(
@@ -228,7 +244,7 @@ def reserve(
         # a charge with answers is being played back, and needs an attempt only once something is computed
         if not made.answers:
             attempt(connection, made.id, key, account.max_attempts)
-    return Charge(file, made, account.max_attempts, permitted=not made.answers)
+    return Charge(file, made, account, permitted=not made.answers)
 
 
 def _asked(

@@ -22,7 +22,7 @@ from pgmjax.privacy import tape
 from pgmjax.privacy.accounting.events import Concentrated, Event, KeysEvent, Pure
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger.account import Account
-from pgmjax.privacy.ledger.charge import Charge
+from pgmjax.privacy.ledger.charge import Charge, reserve
 from pgmjax.privacy.ledger.ledger import Ledger
 
 
@@ -98,6 +98,23 @@ class HeldTable:
                 "ask for the other columns only. Nothing was spent."
             )
         return held.described
+
+    def reserve(
+        self,
+        ledger: Ledger,
+        key: str,
+        request: Mapping[str, Any],
+        event: Event,
+        relation: Relation,
+        secure: bool,
+    ) -> Charge:
+        """Charge the account, if it still has the definition by which the run was planned.
+
+        Raises:
+            ValueError: it has another one; nothing was charged.
+            Exception: as `Ledger.reserve`.
+        """
+        return reserve(ledger._file, self.account, key, request, [event], relation, secure)
 
     def choice_key(self, ledger: Ledger) -> bytes:
         """Return the secret by which the records of a unit are chosen: one for all runs on a table."""
@@ -234,9 +251,7 @@ class LedgerJournal:
             whole: Event = Pure(budget.cap) if budget.unit == "epsilon" else Concentrated(budget.cap)
             if budget.delta:
                 whole = KeysEvent(budget.cap, budget.delta)
-            self._charge = self._ledger.reserve(
-                self._held.account.name, self._key, self._request, [whole], relation=relation, secure=secure
-            )
+            self._charge = self._held.reserve(self._ledger, self._key, self._request, whole, relation, secure)
             self._secure = secure
         if self._secure and not secure:
             raise ValueError(

@@ -260,22 +260,25 @@ class Ledger:
                 privacy than that for which something was charged already; or open columns that may be text,
                 for whose labels the account keeps no part of its delta.
         """
-        known = self.account(name)
+        known = self.account(name)  # of what is read here only what never changes is used
         if label_delta_of(domain, known.delta) and not known.label_delta:
             raise ValueError(
                 f"The whole delta of account {name!r} is promised for its charges, and none is kept for "
                 "labels of text: describe the open columns that may be text, or say {bins: discover}."
             )
         row = definition_row(name, domain, unit, known.relation, known.label_delta)
-        asked, whom = Unit.from_dict(json.loads(row["definition"]).get("unit")), known.unit_of_privacy
-        if known.charges and asked != whom:
-            protected = "one record" if whom is None else f"{whom.max_records} records of one {whom.column}"
-            raise ValueError(
-                f"Account {name!r} has charges for releases that protect {protected}, and costs on two units "
-                "cannot be added up: give it a domain with that unit of privacy."
-            )
+        asked = Unit.from_dict(json.loads(row["definition"]).get("unit"))
         with self._file.writing("given the domain", "Nothing was changed.") as connection:
             account = self._account(connection, name)
+            whom = account.unit_of_privacy
+            if account.charges and asked != whom:
+                protects = (
+                    "one record" if whom is None else f"{whom.max_records} records of one {whom.column}"
+                )
+                raise ValueError(
+                    f"Account {name!r} has charges for releases that protect {protects}, and costs on two "
+                    "units cannot be added up: give it a domain with that unit of privacy."
+                )
             defined = account.definition is not None or account.open is not None
             if defined and rests_on_definition(connection, name) and not completes(account, row):
                 hint = ""
@@ -462,7 +465,7 @@ class Ledger:
             account = self._account(connection, account_name)
             made = charges(connection, account, word("key", key))
         if made:
-            return Charge(self._file, made[0], account.max_attempts, permitted=False)
+            return Charge(self._file, made[0], account, permitted=False)
         raise ValueError(f"There is no charge of key {key!r} to account {account_name!r} in {self.path}.")
 
     def head(self) -> str:

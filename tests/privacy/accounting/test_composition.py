@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting.composition import METHODS, Composition
+from pgmjax.privacy.accounting import composition
+from pgmjax.privacy.accounting.composition import METHODS, Composition, pld_epsilon
 from pgmjax.privacy.accounting.events import (
     Concentrated,
     GaussianEvent,
@@ -239,3 +240,18 @@ def test_an_infinite_cost_is_refused(method):
 def test_long_fractions_are_not_written_out():
     said = Composition([Pure("1e-100")], AR).statement()
     assert "cost epsilon about 1e-100 at delta 0 by basic; rho about 5e-201." in said
+
+
+def test_only_what_dp_accounting_publishes_of_a_distribution_is_used(monkeypatch):
+    class Published:
+        def __init__(self, pld):
+            self.of = pld
+            self.self_compose = lambda count: Published(pld.self_compose(count))
+            self.compose = lambda other: Published(pld.compose(other.of))
+            self.get_epsilon_for_delta = pld.get_epsilon_for_delta
+
+    events = [(Pure("0.1"), 3), (Pure("0.2"), 1), (LaplaceEvent("0.3"), 1)]
+    expected = pld_epsilon(events, Fraction(1, 10**6))
+    true = composition._distribution
+    monkeypatch.setattr(composition, "_distribution", lambda *given: Published(true(*given)))
+    assert pld_epsilon(events, Fraction(1, 10**6)) == expected

@@ -9,9 +9,13 @@ import pytest
 import pgmjax as pj
 from pgmjax.cli import main
 from pgmjax.data.definition import TableDefinition
+from pgmjax.data.relation import Unit
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy import Ledger, PrivateTable, TableChangedError, TableReadError
+from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.gate import holder_log
+from pgmjax.privacy.ledger import ledger as ledger_module
+from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 
 ADD = pj.Relation.ADD_REMOVE
 FAST = Estimator(max_steps=5, progress=False)
@@ -205,6 +209,59 @@ def test_dropped_rows_make_the_number_of_records_private(tmp_path, ledger):
     data = pj.Dataset.read(path, WIDE, rows_outside="drop")
     with pytest.raises(ValueError, match="makes the number of records private"):
         PrivateTable(data, pj.Relation.REPLACE_ONE, pj.privacy.Budget(1))
+
+
+def test_a_unit_is_not_given_beside_a_charge_of_the_same_moment(tmp_path, ledger, monkeypatch):
+    """The charge was committed between what `set_domain` read and what it wrote."""
+    register(ledger, table(tmp_path / "t.csv"), definition=None)
+    true = ledger_module.definition_row
+
+    def charged_meanwhile(*given):
+        ledger.reserve("t", "run", {}, [Pure("0.1")], relation=ADD, secure=True)
+        return true(*given)
+
+    monkeypatch.setattr(ledger_module, "definition_row", charged_meanwhile)
+    with pytest.raises(ValueError, match="two units cannot be added up"):
+        ledger.set_domain("t", WIDE, unit=Unit("who", 3))
+    assert ledger.account("t").definition is None
+
+
+def planned(ledger, path):
+    """A run that was planned, and has charged nothing yet."""
+    held = HeldTable.of(ledger, pj.Dataset.read(path, WIDE))
+    journal = LedgerJournal(ledger, held, "run", {"mechanism": "m"})
+    return journal, lambda: journal.begin(journal, pj.privacy.Budget("0.1"), ADD, True)
+
+
+def test_a_run_planned_by_an_earlier_definition_is_not_charged(tmp_path, ledger):
+    """It was charged for one record to an account that promises for three of a person by then."""
+    path = table(tmp_path / "t.csv")
+    register(ledger, path)
+    _, begin = planned(ledger, path)
+    ledger.set_domain("t", WIDE, unit=Unit("who", 3))
+    with pytest.raises(ValueError, match=r"another definition after .*Nothing was charged"):
+        begin()
+    assert not ledger.charges("t")
+
+
+def test_an_answer_by_an_earlier_definition_is_not_shown(tmp_path, ledger):
+    """Until a first answer is stored, the holder may correct the definition, also while it is computed."""
+    path = table(tmp_path / "t.csv")
+    register(ledger, path)
+    journal, begin = planned(ledger, path)
+    begin()
+
+    def compute():
+        ledger.set_domain("t", TableDefinition(WIDE, rows_outside="clip"))
+        return np.zeros(2, np.int64)
+
+    with pytest.raises(ValueError, match=r"another definition .*nothing was shown"):
+        journal.answer({}, compute)
+    assert [charge.answers for charge in ledger.charges("t")] == [0]
+    again, begin = planned(ledger, path)
+    begin()
+    assert again.answer({}, lambda: np.ones(2, np.int64)).tolist() == [1, 1]
+    ledger.verify().raise_if_bad()
 
 
 def test_the_commands_of_the_holder(tmp_path, capsys):

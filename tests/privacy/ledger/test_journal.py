@@ -44,7 +44,7 @@ def reads(monkeypatch):
     for owner, name in (
         (Dataset, "marginals"),
         (Dataset, "validate"),
-        (Ledger, "reserve"),
+        (HeldTable, "reserve"),
         (OpenDPBackend, "draw"),
     ):
         true = getattr(owner, name)
