@@ -18,7 +18,6 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import jax
-import numpy as np
 
 from pgmjax._internal import device
 
@@ -160,9 +159,12 @@ def _key(arguments: tuple[Any, ...], named: dict[str, Any], static: tuple[int, .
     """Return what determines a program: static arguments, and the form of the others."""
     traced = [argument for place, argument in enumerate(arguments) if place not in static]
     leaves, tree = jax.tree.flatten((traced, named))
+    # a list, and no call of NumPy for each: of small models this is a good part of a call
     forms = tuple(
-        (np.shape(leaf), getattr(leaf, "dtype", type(leaf)), getattr(leaf, "weak_type", None))
-        for leaf in leaves
+        [
+            (getattr(leaf, "shape", ()), getattr(leaf, "dtype", type(leaf)), getattr(leaf, "weak_type", None))
+            for leaf in leaves
+        ]
     )
     fixed = tuple(arguments[place] for place in static if place < len(arguments))
     return tree, forms, fixed, device.platform(), jax.config.jax_enable_x64  # type: ignore[attr-defined]

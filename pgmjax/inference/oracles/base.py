@@ -184,7 +184,9 @@ class Oracle(abc.ABC):
             log_partition, found, error_bound = _infer(self if finite else self.exact(), given)
             if self.fast and float(error_bound) > np.finfo(dtype).eps:
                 log_partition, found, _ = _infer(self.exact(), given)
-            return float(log_partition), list(found) if on_device else list(map(np.asarray, found))
+            # through NumPy, which takes a tenth of the time that `float` takes for an array of JAX
+            value = float(np.asarray(log_partition))
+            return value, list(found) if on_device else list(map(np.asarray, found))
 
     def contraction_path(self) -> contraction.ContractionPath:
         """A contraction of the structure, for use on the host in float64."""

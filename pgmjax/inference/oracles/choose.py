@@ -323,7 +323,7 @@ class Plan:
             (1.3863, [[0.25, 0.25], [0.25, 0.25]])
         """
         shapes = self.oracle.structure.shapes
-        if [np.shape(table) for table in tables] != list(shapes):
+        if tuple([getattr(table, "shape", None) or np.shape(table) for table in tables]) != shapes:
             raise ValueError(
                 f"expected {len(shapes)} tables of the shapes of the structure's cliques, got {len(tables)} "
                 f"tables of which some differ: give one for each clique, in its own axis order."
