@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -191,7 +192,8 @@ class Dataset(Named):
             )
         content = None
         if set(columns) != set(domain):
-            others = {"\nweights": weights} if bound is not None else {}
+            free = next(n for k in itertools.count(1) if (n := "\n" * k + "weights") not in columns)
+            others = {free: weights} if bound is not None else {}
             content = fingerprint.content(
                 {n: [*fingerprint.pieces_of(v)] for n, v in {**columns, **others}.items()}
             )
