@@ -402,6 +402,8 @@ class Dataset(Named):
                 value.
         """
         if self._total is None and not self.registered:
+            # from here on it is this table: a digest is not to be of another one
+            self._stamp = self._source.stamp() if self._stamp is None else self._stamp
             self.count()
 
     def under(self, definition: TableDefinition) -> Dataset:
@@ -610,7 +612,9 @@ class Dataset(Named):
         """
         if self._stamp is None:
             self._stamp = self._source.stamp()
-        return self._source.identity(key)
+        digest = self._source.identity(key)
+        self._check_unchanged(self._stamp)
+        return digest
 
     def records(self, names: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
         """Yield codes [rows] by attribute, batch by batch, in the order of the table. Private.
