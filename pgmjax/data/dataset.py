@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -191,7 +192,8 @@ class Dataset(Named):
             )
         content = None
         if set(columns) != set(domain):
-            others = {"\nweights": weights} if bound is not None else {}
+            free = next(n for k in itertools.count(1) if (n := "\n" * k + "weights") not in columns)
+            others = {free: weights} if bound is not None else {}
             content = fingerprint.content(
                 {n: [*fingerprint.pieces_of(v)] for n, v in {**columns, **others}.items()}
             )
@@ -400,6 +402,8 @@ class Dataset(Named):
                 value.
         """
         if self._total is None and not self.registered:
+            # from here on it is this table: a digest is not to be of another one
+            self._stamp = self._source.stamp() if self._stamp is None else self._stamp
             self.count()
 
     def under(self, definition: TableDefinition) -> Dataset:
@@ -608,7 +612,9 @@ class Dataset(Named):
         """
         if self._stamp is None:
             self._stamp = self._source.stamp()
-        return self._source.identity(key)
+        digest = self._source.identity(key)
+        self._check_unchanged(self._stamp)
+        return digest
 
     def records(self, names: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
         """Yield codes [rows] by attribute, batch by batch, in the order of the table. Private.

@@ -150,8 +150,7 @@ class DualQuery(Mechanism):
     def _spent(self, run: Run, game: Game, rounds: int) -> Spent:
         if self.accounting == "pure":
             return Spent(run.budget.spent, Fraction(0))
-        epsilon = min(game.epsilon(rounds, self.accounting, self.delta), self.epsilon)
-        return Spent(epsilon, self.delta, run.budget.spent)
+        return Spent(game.epsilon(rounds, self.accounting, self.delta), self.delta, run.budget.spent)
 
 
 def first_round(player: Player, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

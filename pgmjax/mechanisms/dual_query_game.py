@@ -94,7 +94,7 @@ class Game:
         if account == "zcdp":
             return self.rho(rounds) <= rho_for(epsilon, delta)
         found = (self.simple if account == "simple" else self.tight)(rounds, delta)
-        return math.isfinite(found) and Fraction(found) <= epsilon
+        return math.isfinite(found) and exact("epsilon", found) <= epsilon  # as it is told afterwards
 
     def most_rounds(self, account: str, epsilon: Fraction, delta: Any = 0) -> int:
         """Return the largest number of rounds that costs at most (epsilon, delta), at least 1.

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from pgmjax.data import fingerprint
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
 
 KEY = b"sixteen secret bytes"
 COLUMNS = {"age": np.array([0, 2, 1]), "sex": np.array([1, 0, 1])}
@@ -157,3 +159,14 @@ def test_a_release_within_a_folder_is_no_part_of_its_table(tmp_path):
     (tmp_path / "r" / "release.json").write_text("{}")
     with pytest.raises(ValueError, match=r"holds a release, .*r, whose files are no parts of a table"):
         fingerprint.parts_of(tmp_path)
+
+
+def test_a_column_has_any_name_beside_weights():
+    """A column of the name under which weights are digested did not count."""
+    table = {"a": [0, 1], "other": [1, 1]}
+    weighted = {"weights": [2, 3], "max_weight": 5}
+    found = {
+        Dataset.from_columns(Domain({"a": 2}), {**table, **more}, **weighted).identity(KEY)
+        for more in ({}, {"\nweights": [2, 3]}, {"\nweights": [2, 4]}, {"\nweights": ["x", "y"]})
+    }
+    assert len(found) == 4

@@ -124,6 +124,13 @@ def test_spends_what_its_account_says(delta, account):
     assert release.spent.rho == (None if account == "pure" else game.rho(rounds))
 
 
+def test_a_cost_above_the_budget_would_be_told(monkeypatch):
+    """It was told as the budget, so that an error in the accounting of the rounds did not show."""
+    monkeypatch.setattr(Game, "epsilon", lambda *given: Fraction(7))
+    release = make(delta="1e-3", accounting="zcdp", estimate="paper").run(DATA, WORKLOAD)
+    assert release.spent.epsilon == 7
+
+
 def test_the_best_account_is_the_default():
     assert make().accounting == "pure" and make(delta="1e-9").accounting == "zcdp"
 

@@ -188,7 +188,9 @@ class LedgerFile:
         with as_ledger_error(self.path, doing, outcome), self._using() as connection:
             with _transaction(connection, "BEGIN IMMEDIATE"):
                 yield connection
-            self._tidy(connection)
+            # the commit stands, whatever fails from here on; the log is written back later
+            with contextlib.suppress(sqlite3.Error, OSError):
+                self._tidy(connection)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -261,13 +263,14 @@ class LedgerFile:
         """
         connection.commits += 1
         log = self.path.with_name(self.path.name + "-wal")
-        size = log.stat().st_size if log.exists() else 0
+        size = log.stat().st_size
         if connection.commits % _COMMITS_A_CHECKPOINT and size < connection.log_size + _LOG_BYTES:
             return
-        with contextlib.suppress(sqlite3.Error):  # the commit stands; the log is written back later
-            connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT}")
+        connection.execute(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT}")
+        try:
             connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
-        connection.execute(f"PRAGMA busy_timeout = {int(1000 * self.timeout)}")
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * self.timeout)}")
         connection.log_size = size
 
 

@@ -267,9 +267,11 @@ class LedgerJournal:
         """
         assert self._charge is not None, "begin comes first"
         with self._counting:
-            # steps have the numbers in which they are asked: a run that goes on asks in the same order
-            step, self._step = self._step, self._step + 1
-        return array_of(self._charge.answer(step, request, lambda: _packed(compute())))
+            # steps have the numbers in which they are answered: a run that goes on asks in the same order,
+            # and one that failed and is asked again is the same step
+            values = array_of(self._charge.answer(self._step, request, lambda: _packed(compute())))
+            self._step += 1
+        return values
 
     def holds(self, request: Mapping[str, Any]) -> bool:
         """Return whether the ledger has the next step's answer to this request."""

@@ -415,6 +415,32 @@ def test_the_log_is_written_back_while_others_read(path):
         ledger.verify().raise_if_bad()
 
 
+@pytest.mark.parametrize("failing", ["stat", "pragma"])
+def test_a_fault_after_the_commit_is_no_fault_of_the_charge(path, monkeypatch, failing):
+    """A caller was told that nothing was granted, although the charge was on disk."""
+    stat, execute = pathlib.Path.stat, sqlite3.Connection.execute
+
+    def no_stat(place, **given):
+        if place.name.endswith("-wal"):
+            raise PermissionError(13, "Permission denied")
+        return stat(place, **given)
+
+    def no_pragma(connection, statement, *given):
+        if statement.startswith("PRAGMA busy_timeout"):
+            raise sqlite3.OperationalError("disk I/O error")
+        return execute(connection, statement, *given)
+
+    with Ledger.open(path) as ledger:
+        ledger.accounts()
+        monkeypatch.setattr(ledger_connection, "_COMMITS_A_CHECKPOINT", 1)
+        if failing == "stat":
+            monkeypatch.setattr(pathlib.Path, "stat", no_stat)
+        else:
+            monkeypatch.setattr(ledger_connection.Connection, "execute", no_pragma)
+        charge = reserve(ledger)
+        assert charge.answer(0, {}, lambda: b"x") == b"x"
+
+
 def test_the_ledger_does_not_need_jax():
     import subprocess
 

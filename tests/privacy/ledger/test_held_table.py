@@ -188,6 +188,22 @@ def test_a_file_changed_since_it_was_recognised_is_not_read(tmp_path, ledger):
         marginals().run(data, WORKLOAD, ledger=ledger)
 
 
+def test_the_table_that_is_registered_is_the_one_that_was_checked(tmp_path, monkeypatch):
+    """A file replaced after it was checked was registered unseen."""
+    path, out = table(tmp_path / "t.csv"), tmp_path / "new.ledger"
+    WIDE.write(tmp_path / "wide.json")
+    validate = pj.Dataset.validate
+
+    def then_change(data):
+        validate(data)
+        table(path, "qqqqqq")
+
+    monkeypatch.setattr(pj.Dataset, "validate", then_change)
+    words = ["ledger", "init", out, path, "--name", "t", "--epsilon", "1", "--relation", "add-remove"]
+    assert main([*map(str, [*words, "--domain", tmp_path / "wide.json"])]) != 0
+    assert not out.exists() or not Ledger.open(out).accounts()
+
+
 def test_what_is_withheld_goes_to_the_holder_s_log(tmp_path):
     """A record outside, which a registered table does not have, is no message for those who ask."""
     path = table(tmp_path / "t.csv", "xq")

@@ -13,7 +13,9 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.gate import TableReadError
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
+from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable
@@ -195,3 +197,16 @@ def test_other_labels_are_another_question(tmp_path):
         with pytest.raises(ValueError, match=r"'w1'.*max_weight"):
             made.run(other, workload, ledger=ledger)
         assert ledger.account("t").spent == Fraction(3, 10)
+
+
+@pytest.mark.parametrize("fails", [(Dataset, "marginals"), (Charge, "_store")])
+def test_a_step_that_failed_and_is_asked_again_is_the_same_step(ledger, monkeypatch, fails):
+    """It was counted, so that the run, once interrupted, could not go on: its steps were others."""
+    table = open_table(ledger, budget=2)
+    owner, name = fails
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, lambda *given: 1 / 0)
+        with pytest.raises((TableReadError, ZeroDivisionError)):
+            table.measure([A], epsilons=["0.25"], show_progress=False)
+    first = run(table)
+    assert run(open_table(ledger, budget=2)) == first
