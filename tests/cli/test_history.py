@@ -251,7 +251,7 @@ def test_what_a_trained_model_refuses(folder, capsys):
         (["h.csv", "a=0", "--domain", "d.json", "--method", "best-linear"], "--biased"),
         (
             ["h.csv", "a<=1", "--domain", "d.json", "--method", "best-linear", "--level", "95"],
-            "--level must",
+            "--level",
         ),
         (
             [

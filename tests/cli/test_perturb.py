@@ -308,7 +308,7 @@ def test_another_domain_is_held_to_the_definition(table, ledger, small_domain, c
     ("more", "words"),
     [
         ({"insecure_seed": "1"}, "'small'"),
-        ({"ledger": "none.ledger"}, "There is no ledger none.ledger"),
+        ({"ledger": "none.ledger"}, "none.ledger"),
         ({"rows_outside": "clip"}, "--rows-outside cannot be used with --ledger"),
         ({"relation": "add-remove"}, "replace-one"),
     ],

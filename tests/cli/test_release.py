@@ -234,7 +234,7 @@ BAD = [
     ({"steps": "0"}, "--steps"),
     ({"solver": "magic"}, "--solver"),
     ({"insecure_seed": "-1"}, "seed"),
-    ({"table": "nowhere.csv"}, "There is no table nowhere.csv"),
+    ({"table": "nowhere.csv"}, "nowhere.csv"),
     ({"domain": "nowhere.json"}, "nowhere.json"),
     ({"workload": "nowhere.json"}, "nowhere.json"),
     ({"out": "/proc/none"}, "/proc/none"),

@@ -168,11 +168,11 @@ PLACES = [
     ("x: {labels_file: none.txt}", "line 1, column 5: Attribute 'x': there is no file of labels"),
     (
         "x: {labels_file: twice.txt}",
-        "line 1, column 5: The labels in .*twice.txt of attribute 'x' must differ",
+        r"line 1, column 5: .*twice\.txt.*'x'",
     ),
     (
         "born: {from: 2020, to: 2024}",
-        "'from' of attribute 'born' must be a date such as 2024-12-31, .* got 2020.",
+        "'from'.*'born'.*2024-12-31.*2020",
     ),
 ]
 

@@ -25,7 +25,7 @@ def test_counts_probabilities_and_empty_cells():
         (lambda: FixedMarginal(("sex",), [3, -1]), ValueError, "counts >= 0"),
         (lambda: FixedMarginal(("sex",), [0, 0]), ValueError, "above zero"),
         (lambda: FixedMarginal(("sex",), [np.nan, 1]), ValueError, "finite"),
-        (lambda: FixedMarginal(("sex",), [1, 2, 3]).zeros(DOMAIN), ValueError, r"shape \(2,\), got \(3,\)"),
+        (lambda: FixedMarginal(("sex",), [1, 2, 3]).zeros(DOMAIN), ValueError, r"\(2,\).*\(3,\)"),
     ],
 )
 def test_bad_input(make, error, message):

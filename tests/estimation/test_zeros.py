@@ -25,7 +25,7 @@ def test_mask():
         (lambda: StructuralZeros(("age",), [1, 0, 1]), TypeError, r"mask over \('age',\) must be boolean"),
         (lambda: StructuralZeros(("age",), [False] * 3), ValueError, "allows no combination"),
         (lambda: StructuralZeros(("age", "driver"), [True]), ValueError, r"\('age', 'driver'\).*2"),
-        (lambda: StructuralZeros(("age",), [True]).zeros(DOMAIN), ValueError, r"shape \(3,\), got \(1,\)"),
+        (lambda: StructuralZeros(("age",), [True]).zeros(DOMAIN), ValueError, r"\(3,\).*\(1,\)"),
         (lambda: StructuralZeros(("zip",), [True]).zeros(DOMAIN), ValueError, "zip"),
     ],
 )

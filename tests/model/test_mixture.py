@@ -238,7 +238,7 @@ def test_bad_arguments():
     model = MixtureModel.from_logits(domain, [0.0], {"a": [[0.0, 0.0]]})
     with pytest.raises(ValueError, match="'a'"):
         model.answer("a")
-    with pytest.raises(ValueError, match="names 'b'"):
+    with pytest.raises(ValueError, match="'b'"):
         model.marginal(("b",))
 
 

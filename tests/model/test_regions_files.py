@@ -65,8 +65,8 @@ def test_damage_of_the_description_is_told(saved, change, said):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"marginal_0": np.full((2, 2), 0.5)}, "not probabilities"),
-        ({"marginal_0": np.full((2, 2), np.nan)}, "not probabilities"),
+        ({"marginal_0": np.full((2, 2), 0.5)}, "marginals"),
+        ({"marginal_0": np.full((2, 2), np.nan)}, "marginals"),
         ({"marginal_0": np.ones((3, 2)) / 6}, "has shape"),
         ({"residual_loss_gap": np.zeros(2)}, "residual_loss_gap"),
         ({"residual_loss_gap": np.array([np.nan, 0, 0])}, "its residual is negative or not a number"),

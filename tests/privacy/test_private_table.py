@@ -168,7 +168,7 @@ REFUSED = [
     ([AB], {}, ValueError, "either epsilons"),
     ([AB], {"epsilons": [1], "rhos": [1]}, ValueError, "either epsilons"),
     ([AB], {"rhos": [1]}, ValueError, "gaussian"),
-    ([AB], {"epsilons": [0.5, 0.5]}, ValueError, "one epsilon a query: expected 1, got 2"),
+    ([AB], {"epsilons": [0.5, 0.5]}, ValueError, "epsilon.*1.*2"),
     ([AB], {"epsilons": [math.nan]}, ValueError, "epsilon"),
     ([AB], {"epsilons": [math.inf]}, ValueError, "epsilon"),
     ([AB], {"epsilons": [0]}, ValueError, "epsilon"),
@@ -179,7 +179,7 @@ REFUSED = [
     ([NOT_INTEGRAL], {"epsilons": [1]}, ValueError, r"\('a',\).*queries\.quantise"),
     ([HALVES], {"epsilons": [1]}, ValueError, r"\('a',\).*queries\.quantise"),
     ([UNKNOWN], {"epsilons": [1]}, ValueError, "zip"),
-    ([("a", "b")], {"epsilons": [1]}, TypeError, "Query, got tuple"),
+    ([("a", "b")], {"epsilons": [1]}, TypeError, "Query.*tuple"),
 ]
 
 

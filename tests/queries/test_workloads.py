@@ -39,7 +39,7 @@ def test_blocks_stand_wherever_their_attribute_does(tmp_path):
 @pytest.mark.parametrize(
     "cliques, blocks, error, words",
     [
-        ("abc", {}, TypeError, "got str"),
+        ("abc", {}, TypeError, "str"),
         ([("a",)], ["prefix"], TypeError, "must map attribute names"),
         ([("a",)], {"d": "prefix"}, ValueError, r"given for \['d'\], which no clique holds"),
         ([], {}, ValueError, "workload"),

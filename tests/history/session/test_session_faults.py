@@ -131,7 +131,7 @@ def test_a_session_is_read_by_its_account_where_two_tables_have_one_of_that_name
     with pytest.raises(ValueError, match=r"'t', 'u'\. Name one with account"):
         Session.read(ledger)
     assert Session.read(ledger, account="t").cost > 0 == Session.read(ledger, account="u").cost
-    with pytest.raises(ValueError, match="no session 'session' of account 'v'"):
+    with pytest.raises(ValueError, match=r"'session'.*'v'"):
         Session.read(ledger, account="v")
 
 

@@ -71,7 +71,7 @@ def test_a_tiny_epsilon_costs_one_unit(table, epsilon):
 def test_caps_are_rounded_down_and_costs_up(ledger):
     account = ledger.register("table", epsilon="1/3", relation="add-remove", digest="abc")
     assert account.cap == Fraction(333333333333, 10**12)
-    with pytest.raises(BudgetExceeded, match=r"needs epsilon 0\.333333333334"):
+    with pytest.raises(BudgetExceeded, match=r"epsilon 0\.333333333334"):
         reserve(ledger, epsilon="1/3")
 
 
@@ -241,7 +241,7 @@ NUMBERS = [float("nan"), float("inf"), -1, 0, "many", "1e999"]
 
 @pytest.mark.parametrize("bad", NUMBERS)
 def test_bad_numbers_are_not_registered(ledger, bad):
-    with pytest.raises(ValueError, match="epsilon must"):
+    with pytest.raises(ValueError, match="epsilon"):
         ledger.register("table", epsilon=bad, relation="add-remove", digest="abc")
     assert ledger.accounts() == []
 
