@@ -1,7 +1,8 @@
 """Queries as training examples: their choice and encoding, the learners, and bounds on their error.
 
-Everything here is chosen without data or computed from released noisy answers. `mechanisms.MLDP` measures
-the training queries and trains.
+Everything here is chosen without data or computed from released noisy answers. `mechanisms.mldp` measures
+the training queries and trains, `mechanisms.mldp_similarity` releases noisy similarities of ratings
+(`privacy.ratings`), and `mechanisms.online_weights` answers query after query.
 
 - `training_set`: the training queries. `encodings` turns them into vectors; `queries.random` draws some.
 - `base`: the learner interface. `linear`, `mlp` and `sklearn` hold the learners, `learners` their names.

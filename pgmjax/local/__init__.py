@@ -14,6 +14,10 @@ budget.
   any statistical query, also one function per group of rows. `continuous`: attributes in the unit cube.
   `graphs`: cuts of a graph.
 - `answers`: answers with their error. `proper`: the nearest achievable value.
+
+Elsewhere: how a record answers and what that costs (`pgmjax.privacy.response`), the answers of a table
+(`pgmjax.privacy.responding`), the mechanism (`pgmjax.mechanisms.randomized_response`), the commands `perturb`,
+`respond` and `collect` (`pgmjax.cli.perturb`).
 """
 
 from pgmjax._internal import migration
