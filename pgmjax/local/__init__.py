@@ -16,8 +16,8 @@ budget.
 - `answers`: answers with their error. `proper`: the nearest achievable value.
 
 Elsewhere: how a record answers and what that costs (`pgmjax.privacy.response`), the answers of a table
-(`pgmjax.privacy.responding`), the mechanism (`pgmjax.mechanisms.randomized_response`), the commands `perturb`,
-`respond` and `collect` (`pgmjax.cli.perturb`).
+(`pgmjax.privacy.responding`), the mechanism (`pgmjax.mechanisms.randomized_response`), the commands
+`perturb`, `respond` and `collect` (`pgmjax.cli.perturb`).
 """
 
 from pgmjax._internal import migration
