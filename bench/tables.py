@@ -118,6 +118,7 @@ BLOCKS = (
     Block(PAPERS[2], "mwem", paper002.mwem_numbers, ("paper002-mwem",)),
     Block(PAPERS[2], "bulk", paper002.bulk, ("paper002-bulk",)),
     Block(PAPERS[2], "bulk", paper002.bulk_numbers, ("paper002-bulk",)),
+    Block(PAPERS[3], "joint", paper003.joint, ("paper003-inference",)),
     Block(PAPERS[3], "coverage", paper003.coverage, ("paper003-inference",)),
     Block(PAPERS[3], "blue", paper003.blue, ("paper003-inference",)),
     Block(PAPERS[3], "size", paper003.size, ("paper003-inference",)),

@@ -79,8 +79,8 @@ def entropy(lines: Sequence[Line]) -> dict[str, str]:
     alphas = []
     for x in sorted(found["alpha",], key=lambda x: (x["kind"], x["prior"], -x["alpha"]), reverse=True):
         errors = (f"{x[name]:,.0f}" for name in ("past", "new", "estimate"))
-        about = [x["kind"], x["prior"], f"{x['alpha']:g}"]
-        alphas.append([*about, *errors, f"{x['at_box']:.2f}", f"{x['seconds']:.1f}"])
+        about = [x["kind"], x["prior"], f"{x['alpha']:g}", x["solver"]]
+        alphas.append([*about, *errors, f"{x['at_box']:.2f}"])
     counts = [
         [f"{x['queries']:,}", f"{x['scale']:,.0f}", f"{x['raw']:,.0f}", *_past(x)]
         for x in sorted(found["queries",], key=lambda x: x["queries"])
@@ -89,11 +89,11 @@ def entropy(lines: Sequence[Line]) -> dict[str, str]:
         "kind",
         "prior",
         "alpha",
+        "solver",
         "past",
         "new",
         "5-fold estimate",
         "share of weights at the box",
-        "seconds",
     ]
     return {
         "learner": markdown(["solver", "primal", "dual", "gap", "RMSE, past", "seconds"], learners),

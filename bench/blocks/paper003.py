@@ -30,6 +30,16 @@ def coverage_numbers(lines: Sequence[Line]) -> dict[str, str]:
     return {"apart": f"{-(-apart * 1000 // 1) / 1000:.3f}", "number": str(len(found))}
 
 
+def joint(lines: Sequence[Line]) -> str:
+    """How often intervals of all cells hold at once: simultaneous ones, and single ones."""
+    found = {(x["intervals"], x["law"], x["scale"]): x for x in _part(lines, "joint")}
+    rows = []
+    for name, law in itertools.product(("simultaneous", "single"), ("laplace", "gaussian")):
+        some = [found[name, law, scale] for scale in (0.5, 1, 4, 50)]
+        rows.append([name, law, *(f"{x['covered']:.4f} (length {x['length']:.3g})" for x in some)])
+    return markdown(["intervals", "distribution", "scale 0.5", "1", "4", "50"], rows)
+
+
 def blue(lines: Sequence[Line]) -> str:
     """Seconds of the best linear unbiased estimate."""
     found = sorted(newest(_part(lines, "blue"), "m", "n"), key=lambda line: (line["m"], line["n"]))
