@@ -98,9 +98,9 @@ def sessions(lines: Sequence[Line]) -> str:
         told = {name: f"{statistics.mean(run[name] for run in runs):.3f}" for name in FIGURES}
         each = [run["reliability"] for run in runs]
         told["reliability"] += f" ({min(each):.2f} to {max(each):.2f})"
-        rows.append([table, setting, method, *told.values()])
+        rows.append([table, setting, method, *told.values(), str(len(runs))])
     head = ["table", "setting", "method", "cost", "answered", "reliability (range)", "coverage"]
-    return markdown([*head, "relative error"], rows)
+    return markdown([*head, "relative error", "seeds"], rows)
 
 
 def sessions_nettrace(lines: Sequence[Line]) -> str:

@@ -436,9 +436,10 @@ def sessions(setting: str) -> Callable[[Sequence[Line]], Judged]:
                 f"{table} {key.replace('_', ' ')} {means[0]:.2f} against {means[1]:.2f}, reliability "
                 f"{held:.2f}"
             )
-        number = len(groups["NETTRACE", setting, "session"])
+        numbers = [len(groups[table, setting, "session"]) for table in ("NETTRACE", "SEARCHLOGS")]
+        seeds = " and ".join(map(str, dict.fromkeys(numbers)))
         kept = min(reliable) >= 0.8
-        return DONE if all(better) and kept else DIFFERS, f"{'; '.join(told)}; {number} seeds, 0.8 promised"
+        return DONE if all(better) and kept else DIFFERS, f"{'; '.join(told)}; {seeds} seeds, 0.8 promised"
 
     return judge
 

@@ -194,7 +194,7 @@ DRAWN = ("published rows", "noisy input", "product of one-way marginals", "reten
 def draw(lines: Sequence[harness.Line], canvas: Any) -> None:
     """Figures 6a and 6b against epsilon, and 7 against the dimensions of the ranges."""
     for panel, (title, keys) in zip(canvas.subplots(1, 3), PANELS.items(), strict=True):
-        for method in DRAWN:
+        for number, method in enumerate(DRAWN):
             some = sorted((x for x in lines if x["method"] == method), key=lambda x: x["epsilon"])
             if len(keys) == 1:
                 points = [(x["epsilon"], x[keys[0]]) for x in some if keys[0] in x]
@@ -202,9 +202,12 @@ def draw(lines: Sequence[harness.Line], canvas: Any) -> None:
                 (line,) = (x for x in some if x["epsilon"] == 1)
                 points = [(k, line[key]) for k, key in enumerate(keys, start=1) if key in line]
             if points:
-                panel.plot(*zip(*points, strict=True), marker="o", label=method)
+                panel.plot(*zip(*points, strict=True), marker="o", color=f"C{number}", label=method)
         panel.set(title=title, yscale="log", xlabel="epsilon" if len(keys) == 1 else "dimensions")
-        panel.set_xscale("log" if len(keys) == 1 else "linear")
+        if len(keys) == 1:
+            panel.set_xscale("log")
+        else:
+            panel.set_xticks(range(1, 6))
         panel.grid(True, alpha=0.3)
     canvas.axes[0].legend(fontsize="small")
 

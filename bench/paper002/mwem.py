@@ -107,9 +107,12 @@ def worst(stars: np.ndarray, movies: np.ndarray, parts: int, number: int, seed: 
     return {**errors, "predicted_sd": float(np.sqrt(answers.worst_variance.mean())) / TENTHS}
 
 
-def missing(kept: harness.Results, runs: int) -> Iterator[dict[str, int]]:
+def missing(
+    kept: harness.Results, runs: int, heterogeneity: Sequence[int] = HETEROGENEITY
+) -> Iterator[dict[str, int]]:
     """Yield what there is no line of yet, all settings of a run before the next one."""
-    asked = [(parts, 100) for parts in HETEROGENEITY] + [(1, number) for number in NUMBERS if number != 100]
+    asked = [(parts, 100) for parts in heterogeneity]
+    asked += [(1, number) for number in NUMBERS if number != 100 and 1 in heterogeneity]
     for run, (parts, number) in itertools.product(range(runs), asked):
         if parts < FEWER[0] or run < FEWER[1]:
             about = {"heterogeneity": parts, "queries": number, "run": run}
@@ -137,10 +140,11 @@ def main() -> None:
     parser = harness.parser(__doc__)
     parser.add_argument("--plot", action="store_true", help="run nothing: draw what there is")
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--heterogeneity", type=int, nargs="+", default=HETEROGENEITY)
     options = parser.parse_args()
     kept = harness.Results("paper002-mwem", ("heterogeneity", "queries", "run", "database"))
     databases = [] if options.plot else ratings()
-    for about in [] if options.plot else missing(kept, options.runs):
+    for about in [] if options.plot else missing(kept, options.runs, options.heterogeneity):
         stars, movies = databases[about["database"]]
         seed = 1000 * about["run"] + 100 * about["database"]  # a part of a database adds its number
         found = worst(stars, movies, about["heterogeneity"], about["queries"], seed)
