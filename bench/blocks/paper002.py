@@ -112,7 +112,8 @@ def mwem(lines: Sequence[Line]) -> str:
         some = [x for x in mwem_worst(lines) if x[other] == value]
         for x in sorted(some, key=lambda x: x[varied]):
             sizes = [f"{x['heterogeneity']}", f"{x['queries']:,}"]
-            errors = [f"{x[name]:.4f} ± {x['standard_errors'][name]:.4f}" for name in NAMES[:3]]
+            spread = {name: f" ± {each:.4f}" * (x["runs"] > 1) for name, each in x["standard_errors"].items()}
+            errors = [f"{x[name]:.4f}{spread[name]}" for name in NAMES[:3]]
             rows.append([*sizes, *errors, f"{x['predicted_sd']:.4f}", f"{x['runs']}"])
     head = ["heterogeneity", "queries", "randomised response", "MWEM, the paper's", "MWEM, default"]
     return markdown([*head, "predicted sd of one query", "runs"], rows)

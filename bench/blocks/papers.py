@@ -297,7 +297,7 @@ def query_sets(lines: Sequence[Line]) -> Judged:
         f"worst of {found[10]['databases']} databases, from 10 to 1,000 queries {ours[0]:.4f} to "
         f"{ours[1]:.4f} by randomised response, {theirs[0]:.4f} to {theirs[1]:.4f} by the paper's MWEM"
     )
-    told += "" if grows else ", whose error here falls with more queries, against the paper"
+    told += "" if grows else ", whose error here does not grow with the queries, against the paper"
     return DONE if grows and theirs[1] > ours[1] else DIFFERS, told
 
 

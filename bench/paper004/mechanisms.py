@@ -77,8 +77,9 @@ def noise(seed: int) -> pj.privacy.SeededBackend:
 
 
 @contextlib.contextmanager
-def arm(line: Line, name: str, limit: int = LIMIT) -> Iterator[None]:
-    """Time an arm, end it after so many seconds, and keep the reason if it fails."""
+def arm(line: Line, name: str, times: int = 1) -> Iterator[None]:
+    """Time an arm, end it after so many times the limit, and keep the reason if it fails."""
+    limit = times * LIMIT
 
     def late(*_: object) -> None:
         raise TimeoutError(f"not ended after {limit} s")
@@ -162,7 +163,7 @@ def dual_query(table: Table, seed: int, epsilon: float, steps: int = GAME_STEPS)
     mechanism = pj.mechanisms.DualQuery(
         epsilon, REPLACE, DELTA, **accounting, seed=seed, backend=noise(seed), estimator=estimator
     )
-    with arm(line, "optimum", LIMIT * max(1, steps // GAME_STEPS)):
+    with arm(line, "optimum", max(1, steps // GAME_STEPS)):
         release = mechanism.run(table.data, table.workload, show_progress=False)
         records = [release.transcript.answer(entry.query) for entry in table.workload.entries]
         line["errors"] = {"paper": relative(table.exact, records), "optimum": table.error(release.model)}
