@@ -133,6 +133,7 @@ BLOCKS = (
     Block(PAPERS[4], "pull", paper004.regularisation_numbers, ("paper004-regularisation",)),
     Block(PAPERS[4], "figure-2a", paper004.figure2a, ("paper004-figure2a",)),
     Block(PAPERS[4], "gain", paper004.figure2a_numbers, ("paper004-figure2a",)),
+    Block(PAPERS[4], "game-steps", paper004.game_steps, ("paper004-game-steps",)),
     Block(PAPERS[4], "figure-3", paper004.figure3, ("paper004-figure3",)),
     Block(PAPERS[4], "figure-2b", paper004.scalability, ("paper004-scalability",)),
     Block(PAPERS[4], "aim", paper004.aim, ("paper004-aim",)),
