@@ -330,7 +330,7 @@ def error_bars() -> str:
 
 
 TABLE = "people.csv.gz --domain people.yaml"
-IN_PROGRAMS = Missing("none: its values or functions are those of a program")
+SORTED = Missing("none: a cut needs the place of every pair, and pgmjax perturb sorts its rows")
 
 
 def asking(mechanism: str, *more: str, relation: str = "replace-one") -> tuple[str, str]:
@@ -412,12 +412,19 @@ def rows() -> Iterator[System]:
         *("002", "respondents", respondents, (f"{respond}\n{collect}", "joined in")),
         *((notebook, "pj.local.respond"), (f"{local}#answer-without-a-table", "pgmjax respond")),
     )
+    proper_too, means_too = (perturb.replace("perturbed", name) for name in ("proper", "means"))
+    asked: dict[str, tuple[str, str] | Missing] = {
+        "proper": (f"{proper_too}\nquery proper --marginal sex --proper", "Female"),
+        "continuous": (f"{means_too}\nquery means --mean age", "^mean of age"),
+        "cuts": SORTED,
+    }
     for name, check, word, place in (
         ("proper answers", proper, "ProperEstimator", "proper-answers"),
         ("continuous attributes", continuous, "best_grid", "continuous-attributes"),
         ("cuts of a graph", graph_cuts, "PerturbedGraph", "cuts-of-a-graph"),
     ):
-        yield System("002", name, check, IN_PROGRAMS, (notebook, word), (f"{local}#{place}", word))
+        command = asked[name.split()[0]]
+        yield System("002", name, check, command, (notebook, word), (f"{local}#{place}", word))
     notebook = "09_a_posterior_and_a_session"
     yield System(
         *("003", "credible intervals", credible_intervals),

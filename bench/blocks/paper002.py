@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from blocks.text import Line, markdown, newest
+from blocks.text import Line, by, markdown, newest
 
 COUNTS = ("1", "10", "100")
 
@@ -76,26 +76,59 @@ def scaling_numbers(lines: Sequence[Line]) -> dict[str, str]:
 
 
 NAMES = ("randomized-response", "mwem-paper", "mwem-default", "predicted_sd")
+MWEM_FIGURES = (("heterogeneity", "queries", 100), ("queries", "heterogeneity", 1))
+"""What varies in Figures 2 and 3, and what is kept at a value."""
+
+
+def mwem_worst(lines: Sequence[Line]) -> list[Line]:
+    """Worst errors over the databases, means of the runs, for each heterogeneity and number of queries."""
+    found = []
+    lines = newest(lines, "heterogeneity", "queries", "run", "database")
+    for (parts, number), group in by(lines, "heterogeneity", "queries").items():
+        runs = by(group, "run").values()
+        errors = {name: [max(x[name] for x in run) for run in runs] for name in NAMES[:3]}
+        found.append(
+            {
+                "heterogeneity": parts,
+                "queries": number,
+                "databases": max(map(len, runs)),
+                "runs": len(runs),
+                **{name: statistics.mean(each) for name, each in errors.items()},
+                "predicted_sd": statistics.mean(x["predicted_sd"] for x in group),
+                "standard_errors": {name: _standard_error(each) for name, each in errors.items()},
+            }
+        )
+    return found
+
+
+def _standard_error(values: Sequence[float]) -> float:
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
 
 
 def mwem(lines: Sequence[Line]) -> str:
     """Worst absolute errors against heterogeneity and number of queries."""
-    rows = [
-        [f"{line['heterogeneity']}", f"{line['queries']:,}", *(f"{line[name]:.4f}" for name in NAMES)]
-        for line in newest(lines, "heterogeneity", "queries")
-    ]
+    rows = []
+    for varied, other, value in MWEM_FIGURES:
+        some = [x for x in mwem_worst(lines) if x[other] == value]
+        for x in sorted(some, key=lambda x: x[varied]):
+            sizes = [f"{x['heterogeneity']}", f"{x['queries']:,}"]
+            spread = {name: f" ± {each:.4f}" * (x["runs"] > 1) for name, each in x["standard_errors"].items()}
+            errors = [f"{x[name]:.4f}{spread[name]}" for name in NAMES[:3]]
+            rows.append([*sizes, *errors, f"{x['predicted_sd']:.4f}", f"{x['runs']}"])
     head = ["heterogeneity", "queries", "randomised response", "MWEM, the paper's", "MWEM, default"]
-    return markdown([*head, "predicted sd of one query"], rows)
+    return markdown([*head, "predicted sd of one query", "runs"], rows)
 
 
 def mwem_numbers(lines: Sequence[Line]) -> dict[str, str]:
-    """From one function to 64, a hundred queries each."""
-    found = {line["heterogeneity"]: line for line in lines if line["queries"] == 100}
+    """From one function to 64 with a hundred queries, and from ten queries to a thousand."""
+    found = {(x["heterogeneity"], x["queries"]): x for x in mwem_worst(lines)}
     result = {}
     for name, key in (("response", NAMES[0]), ("paper", NAMES[1]), ("default", NAMES[2])):
-        ends = [found[parts][key] for parts in (1, 64)]
+        ends = [found[parts, 100][key] for parts in (1, 64)]
         result |= {f"{name}-1": f"{ends[0]:.4f}", f"{name}-64": f"{ends[1]:.4f}"}
         result[f"{name}-times"] = f"{ends[1] / ends[0]:.2g}"
+        for number in (10, 1000):
+            result[f"{name}-queries-{number}"] = f"{found[1, number][key]:.4f}"
     return result
 
 

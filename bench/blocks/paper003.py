@@ -30,6 +30,16 @@ def coverage_numbers(lines: Sequence[Line]) -> dict[str, str]:
     return {"apart": f"{-(-apart * 1000 // 1) / 1000:.3f}", "number": str(len(found))}
 
 
+def joint(lines: Sequence[Line]) -> str:
+    """How often intervals of all cells hold at once: simultaneous ones, and single ones."""
+    found = {(x["intervals"], x["law"], x["scale"]): x for x in _part(lines, "joint")}
+    rows = []
+    for name, law in itertools.product(("simultaneous", "single"), ("laplace", "gaussian")):
+        some = [found[name, law, scale] for scale in (0.5, 1, 4, 50)]
+        rows.append([name, law, *(f"{x['covered']:.4f} (length {x['length']:.3g})" for x in some)])
+    return markdown(["intervals", "distribution", "scale 0.5", "1", "4", "50"], rows)
+
+
 def blue(lines: Sequence[Line]) -> str:
     """Seconds of the best linear unbiased estimate."""
     found = sorted(newest(_part(lines, "blue"), "m", "n"), key=lambda line: (line["m"], line["n"]))
@@ -88,9 +98,9 @@ def sessions(lines: Sequence[Line]) -> str:
         told = {name: f"{statistics.mean(run[name] for run in runs):.3f}" for name in FIGURES}
         each = [run["reliability"] for run in runs]
         told["reliability"] += f" ({min(each):.2f} to {max(each):.2f})"
-        rows.append([table, setting, method, *told.values()])
+        rows.append([table, setting, method, *told.values(), str(len(runs))])
     head = ["table", "setting", "method", "cost", "answered", "reliability (range)", "coverage"]
-    return markdown([*head, "relative error"], rows)
+    return markdown([*head, "relative error", "seeds"], rows)
 
 
 def sessions_nettrace(lines: Sequence[Line]) -> str:

@@ -127,6 +127,19 @@ def ratio(errors: Sequence[dict[str, float]], other: str) -> str:
 FIGURE2A = ("local least squares", "optimum", "regularised")
 
 
+def game_steps(lines: Sequence[Line]) -> str:
+    """DualQuery's gain after more steps of the fit, from the same games."""
+    rows, groups = [], by(newest(lines, "table", "steps", "seed"), "table", "steps")
+    for (table, steps), group in sorted(groups.items()):
+        errors = [x["errors"] for x in group if "optimum" in x["errors"]]
+        medians = [median(x[arm] for x in errors) for arm in ("paper", "optimum")]
+        gain = f"{medians[0] / medians[1]:.1f}" if errors else "-"
+        printed = PRINTED["dual-query"].get(table, "-")
+        rows.append([table, f"{steps:,}", *map(figure, medians), gain, printed, str(len(errors))])
+    head = ["table", "steps", "the game's records", "optimum", "ratio", "printed", "trials"]
+    return markdown(head, rows)
+
+
 def _figure2a(lines: Sequence[Line]) -> dict[float, list[list[float | None]]]:
     found = by(newest(lines, "seed", "epsilon"), "epsilon")
     return {
@@ -156,7 +169,7 @@ def figure2a_numbers(lines: Sequence[Line]) -> dict[str, str]:
     return result
 
 
-FIGURE3 = ("l2, mirror descent", "l2", "l1", "l2, regularised", "l2, noise level")
+FIGURE3 = ("l2, mirror descent", "l2, dual averaging", "l2", "l1", "l2, regularised", "l2, noise level")
 
 
 def figure3(lines: Sequence[Line]) -> str:

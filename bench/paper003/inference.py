@@ -1,12 +1,13 @@
 """Running time and error of inference (Sections 6.2 and 6.3 of Xiao and Xiong 2012), coverage of intervals.
 
-    python bench/paper003/inference.py [--parts blue size beta error coverage] [--small]
+    python bench/paper003/inference.py [--parts blue size beta error coverage joint] [--small]
 
 `blue`: seconds of the best linear unbiased estimate against answers m and cells n. `size`: of the methods
 for the distribution of one answer against m and n. `beta`: the same against beta =
 (sum of abs(A_k) S_k / alpha_k)^2, with probability calculation at the paper's step 1 and gamma 0.01, and the
 mass it loses. `error`: time and error of Monte Carlo against the number of draws. `coverage`: how often 95 %
-intervals hold the truth over 100,000 simulated histories with the noise that is really released. Times are
+intervals hold the truth over 100,000 simulated histories with the noise that is really released; `joint`:
+how often the intervals of all cells hold their truths at once, simultaneous ones and single ones. Times are
 medians of three runs after one that compiles. Noise is seeded NumPy: nothing here is a release. Parts that
 bench/results/paper003-inference.jsonl has are not run again; --small prints a few lines and keeps none.
 """
@@ -32,6 +33,11 @@ from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 REPEATS = 3
 GAMMA = 0.01
+ASKED = np.array(
+    [[1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1], [2, 1, 0, 0], [0, 0, 2, -1]],
+    float,
+)
+TABLE = np.array([10, 20, 20, 10])
 
 
 def problem(rng, answers, cells, largest):
@@ -152,18 +158,12 @@ def coverage(small):
     """Share of simulated histories whose 95 % interval holds the truth, by scale, distribution and target."""
     rng = np.random.default_rng(4)
     histories = 10_000 if small else 100_000
-    matrix = np.array(
-        [[1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1], [2, 1, 0, 0], [0, 0, 2, -1]],
-        float,
-    )
-    table = np.array([10, 20, 20, 10])
+    matrix, table = ASKED, TABLE
     targets = {"one answer": None, "mixed": np.array([1.0, 0, 1, 0]), "total": np.ones(4)}
     for scale in (0.5, 1.0, 4.0, 50.0):
         for kind in (DiscreteLaplace, DiscreteGaussian):
             distribution = kind(scale)
-            ends = np.arange(-60 * int(scale + 1), 60 * int(scale + 1) + 1)
-            shares = distribution.probabilities(ends)
-            noise = rng.choice(ends, p=shares / shares.sum(), size=(histories, len(matrix)))
+            noise = drawn(distribution, scale, (histories, len(matrix)), rng)
             for name, target in targets.items():
                 rows = np.eye(1) if target is None else matrix
                 noises, truth = noise[:, : len(rows)], 7.0 if target is None else float(target @ table)
@@ -186,7 +186,44 @@ def coverage(small):
                 }
 
 
-PARTS = {"blue": blue, "size": size, "beta": beta, "error": error, "coverage": coverage}
+def drawn(distribution, scale, shape, rng):
+    """Noise by the probabilities of its values."""
+    ends = np.arange(-60 * int(scale + 1), 60 * int(scale + 1) + 1)
+    shares = distribution.probabilities(ends)
+    return rng.choice(ends, p=shares / shares.sum(), size=shape)
+
+
+def joint(small):
+    """Share of simulated histories whose 95 % intervals of all cells hold their truths at once."""
+    rng, cells = np.random.default_rng(5), np.eye(len(TABLE))
+    histories = 10_000 if small else 100_000
+    for scale in (0.5, 1.0, 4.0, 50.0):
+        for kind in (DiscreteLaplace, DiscreteGaussian):
+            distribution = kind(scale)
+            values = ASKED @ TABLE + drawn(distribution, scale, (histories, len(ASKED)), rng)
+            estimator = history.BestLinearUnbiased.from_matrix(ASKED, values[0], distribution)
+            missed = values @ estimator.combination(cells).T - TABLE
+            answers = estimator.answers(cells)
+            both = {
+                "simultaneous": answers.intervals(0.95),
+                "single": np.array([estimator.answer(cell).interval(0.95) for cell in cells]),
+            }
+            for name, ends in both.items():
+                low, high = (ends - answers.values[:, None]).T
+                held = float(((missed + low <= 0) & (missed + high >= 0)).all(axis=1).mean())
+                length = float((high - low).mean())
+                about = {"law": distribution.noise, "scale": scale, "histories": histories}
+                yield {"part": "joint", "intervals": name, **about, "covered": held, "length": length}
+
+
+PARTS = {
+    "blue": blue,
+    "size": size,
+    "beta": beta,
+    "error": error,
+    "coverage": coverage,
+    "joint": joint,
+}
 
 
 def main():

@@ -7,6 +7,8 @@ bench/paper004/workload.py defines them; bench/paper004/mechanisms.py says what 
 stopped goes on where it was; a plot follows (--plot: alone). AIM and MST are not in the paper's figure:
 --mechanisms names them. --epsilons asks for others. `--workloads 5 --tables titanic stroke` makes one trial
 on each of five draws of the triples, which the paper does not print (`paper004-workloads.jsonl`).
+`--game-steps 10000` fits DualQuery's games with as many steps as the paper's script, in place of 3,000
+(`paper004-game-steps.jsonl`).
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ def run(kept: harness.Results, cell: dict[str, Any], trials: int) -> None:
     """Make the trials of a table, mechanism and epsilon that there are none of yet."""
     for seed in kept.missing("seed", range(trials), **cell):
         table = tables(cell["table"], cell.get("workload", 0))
-        line = MECHANISMS[cell["mechanism"]](table, seed, cell["epsilon"])
+        more = {"steps": cell["steps"]} if "steps" in cell else {}
+        line = MECHANISMS[cell["mechanism"]](table, seed, cell["epsilon"], **more)
         kept.add({**cell, **line})
         found = ", ".join(f"{arm} {figure(error)}" for arm, error in line["errors"].items())
         harness.say(f"{' '.join(map(str, cell.values()))} seed {seed}: {found} {line['seconds']}")
@@ -70,7 +73,15 @@ def main() -> None:
     options.add_argument(
         "--workloads", type=int, help="trials on so many draws of the triples, and no figure"
     )
+    options.add_argument("--game-steps", type=int, help="DualQuery alone, with so many steps, and no figure")
     chosen = options.parse_args()
+    if chosen.game_steps is not None:
+        names = ("table", "mechanism", "epsilon", "steps", "seed")
+        kept = harness.Results("paper004-game-steps", names, again=chosen.again)
+        for table, epsilon in itertools.product(chosen.tables, chosen.epsilons):
+            about = {"mechanism": "dual-query", "table": table, "epsilon": epsilon}
+            run(kept, {**about, "steps": chosen.game_steps}, chosen.trials)
+        return
     if chosen.workloads is not None:
         names = ("table", "mechanism", "epsilon", "workload", "seed")
         kept = harness.Results("paper004-workloads", names, again=chosen.again)

@@ -238,10 +238,10 @@ def _asked(arguments: argparse.Namespace, domain: Domain) -> list[tuple[list[str
     else:
         texts = arguments.condition + arguments.query
         return [([text], query_text.parse(text, domain)) for text in texts]
-    return [(list(_row_names(query, domain)), query) for query in queries]
+    return [(list(row_names_of(query, domain)), query) for query in queries]
 
 
-def _row_names(query: Query, domain: Domain) -> Iterator[str]:
+def row_names_of(query: Query, domain: Domain) -> Iterator[str]:
     """Yield what each row of a query counts."""
     if not isinstance(query, Product):
         for row in range(query.num_rows(domain)):

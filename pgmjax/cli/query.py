@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import itertools
 import pathlib
 import re
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cli import perturb, process
+from pgmjax.cli import functions, perturb, process
 from pgmjax.cli.options.shared import LEVEL
 from pgmjax.cli.release import read_names, warn_if_insecure
 from pgmjax.data.attribute import Code
@@ -57,9 +58,14 @@ def run(arguments: argparse.Namespace) -> None:
     if source is not None:
         _check_perturbed(arguments)
         total, inputs = source.rows, source.inputs
-        ways: Any = ((arguments.marginal, _perturbed_marginal), (True, _perturbed_conditions))
+        ways: Any = (
+            (arguments.mean or arguments.workload, _perturbed_functions),
+            (arguments.marginal, _perturbed_marginal),
+            (True, _perturbed_conditions),
+        )
     else:
         source = release_folder.opened(arguments.folder)
+        _check_release(arguments)
         total, inputs = source.model.total, source.model.inputs
         ways = (
             (arguments.mean, _means),
@@ -84,7 +90,8 @@ def run(arguments: argparse.Namespace) -> None:
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse what cannot be asked together."""
     folder = arguments.folder
-    nothing = not arguments.condition and not arguments.marginal and not arguments.mean
+    ways = arguments.marginal, arguments.mean, arguments.workload
+    nothing = not arguments.condition and not any(ways)
     others = [
         text for text in arguments.condition if text and "=" not in text and pathlib.Path(text).is_dir()
     ]
@@ -109,6 +116,10 @@ def _check(arguments: argparse.Namespace) -> None:
             "in --marginal age,sex.",
         ),
         (
+            arguments.workload and (arguments.condition or arguments.marginal or arguments.mean),
+            "--workload stands alone: its file says all that is asked.",
+        ),
+        (
             arguments.mean and (arguments.marginal or arguments.error_bars),
             "--mean stands without --marginal and --error-bars: its groups are named by --by, and its "
             "intervals are there already.",
@@ -126,13 +137,25 @@ def _check_perturbed(arguments: argparse.Namespace) -> None:
     named = "--draws" if arguments.draws is not None else "--error-bars"
     process.refuse(
         (
-            arguments.mean,
-            "--mean is for a release or a fit. Of a perturbed table ask for counts, such as --marginal "
-            f"{arguments.mean}, or in Python for sums: pgmjax.local.answer_queries.",
+            arguments.mean and (arguments.condition or arguments.by),
+            "Of a perturbed table --mean is of all rows, without conditions and --by: ask for the counts of "
+            f"--marginal {arguments.mean}, or for sums by --workload.",
         ),
         (
             arguments.draws is not None or arguments.error_bars,
             f"{named} is for a release: each answer of a perturbed table has an interval.",
+        ),
+    )
+
+
+def _check_release(arguments: argparse.Namespace) -> None:
+    """Refuse what a release or a fit is not asked."""
+    named = "--workload" if arguments.workload else "--proper"
+    process.refuse(
+        (
+            arguments.workload or arguments.proper,
+            f"{named} is for a perturbed table: a release answers the workload that it was made for, in its "
+            "answers.parquet, and any query from its model.",
         ),
     )
 
@@ -386,7 +409,8 @@ def _perturbed_conditions(table: PerturbedTable, arguments: argparse.Namespace) 
     asked = [query_text.conditions(text, table.domain) for text in texts]
     codes = [{name: [*map(Code, found)] for name, found in each.codes.items()} for each in asked]
     answers = answer_conditions(table, codes, useless="answer").times(table.rows)
-    low, high = _interval(answers)
+    answers = _proper(answers, table, arguments)
+    low, high = functions.interval(answers)
     shares = answers.value / table.rows
     listed, said = [], []
     for i, text in enumerate(texts):
@@ -398,8 +422,7 @@ def _perturbed_conditions(table: PerturbedTable, arguments: argparse.Namespace) 
         error = f"standard error {answers.stddev[i]:,.1f}"
         interval = f"{LEVEL:.0%} interval {low[i]:,.1f} to {high[i]:,.1f}"
         interval += f", as a share {near[0]:.2%} to {near[1]:.2%}"
-        warning = " (useless: the noise may exceed the range of the answer)" if answers.useless[i] else ""
-        said.append(f"{text}: {count}, {error}, {interval}{warning}")
+        said.append(f"{text}: {count}, {error}, {interval}{functions.noisy(answers, i)}")
     return {"level": LEVEL, "answers": listed}, said, _codes_of(asked)
 
 
@@ -407,7 +430,8 @@ def _perturbed_marginal(table: PerturbedTable, arguments: argparse.Namespace) ->
     clique = read_names(arguments.marginal, table.domain)
     names = [table.domain.attribute(name).code_names() for name in clique]
     answers = answer_cells(table, clique, useless="answer").times(table.rows)
-    low, high = _interval(answers)
+    answers = _proper(answers, table, arguments)
+    low, high = functions.interval(answers)
     shape = table.domain.shape_of(clique)
     told = {
         "level": LEVEL,
@@ -421,8 +445,19 @@ def _perturbed_marginal(table: PerturbedTable, arguments: argparse.Namespace) ->
     return told, [*_lines(clique, names, **columns)], _every_code(table.domain, clique)
 
 
-def _interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower and upper ends, within the range of possible answers."""
-    half = answers.half_width(LEVEL)
-    low, high = (np.clip(answers.value + side * half, answers.low, answers.high) for side in (-1, 1))
-    return low, high
+def _proper(
+    answers: UnbiasedAnswers, table: PerturbedTable, arguments: argparse.Namespace
+) -> UnbiasedAnswers:
+    """Return counts as they are, or by --proper the nearest that a table may have."""
+    if not arguments.proper:
+        return answers
+    return dataclasses.replace(answers, value=functions.nearest(answers.value, table.rows))
+
+
+def _perturbed_functions(table: PerturbedTable, arguments: argparse.Namespace) -> _Answered:
+    """Return the mean of an attribute, or the sums of any linear queries."""
+    if arguments.mean:
+        told, said, names = functions.of_mean(table, arguments.mean, arguments.proper)
+    else:
+        told, said, names = functions.of_workload(table, arguments.workload, arguments.proper)
+    return told, said, _every_code(table.domain, names)

@@ -91,6 +91,27 @@ def test_a_small_table_in_bulk(bench, monkeypatch, capsys):
 def test_mwem_and_responses_answer_the_same_queries(bench):
     mwem = bench("mwem")
     stars, movies = np.random.default_rng(0).integers(0, 5, 3000), np.arange(3000) % 64
-    line = mwem.measure(stars, movies, parts=2, number=5, runs=1)
+    line = mwem.worst(stars, movies, parts=2, number=5, seed=0)
     assert 0 < line["mwem-default"] < line["randomized-response"] < 0.5
     assert line["predicted_sd"] == pytest.approx(math.sqrt(12551 / 3000) * 0.012, rel=0.2)
+
+
+def test_the_worst_of_the_databases_is_taken_and_the_mean_of_the_runs(bench):
+    names = ("randomized-response", "mwem-paper", "mwem-default")
+    lines = [
+        {"heterogeneity": 1, "queries": 10, "run": run, "database": k, "predicted_sd": 0.1}
+        | dict.fromkeys(names, error)
+        for (run, k), error in {(0, 0): 0.2, (0, 1): 0.4, (1, 0): 0.6, (1, 1): 0.1}.items()
+    ]
+    (found,) = bench("blocks.paper002").mwem_worst(lines)
+    assert found["mwem-paper"] == pytest.approx((0.4 + 0.6) / 2)
+    assert found["standard_errors"]["mwem-paper"] == pytest.approx(0.1)
+    assert (found["databases"], found["runs"]) == (2, 2)
+
+
+def test_what_lacks_has_fewer_runs_where_there_are_many_parts(bench, tmp_path):
+    mwem = bench("mwem")
+    kept = mwem.harness.Results(tmp_path / "none.jsonl", ("heterogeneity", "queries", "run", "database"))
+    asked = [*mwem.missing(kept, 10)]
+    assert len(asked) == mwem.DATABASES * (6 * 10 + 2 * 3)
+    assert {x["run"] for x in asked if x["heterogeneity"] == 64} == {0, 1, 2}

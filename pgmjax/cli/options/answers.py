@@ -43,6 +43,19 @@ QUERY = Command(
             help="with --mean, a mean for each value of these attributes, such as sex,region",
         ),
         option(
+            "--workload",
+            action="once",
+            metavar="FILE",
+            help="of a perturbed table: JSON file with any linear queries, such as sums and functions of a "
+            "record with a number for each value; each is on attributes that were perturbed together",
+        ),
+        option(
+            "--proper",
+            action="store_true",
+            help="of a perturbed table: give in place of each unbiased estimate the nearest answer that a "
+            "table of so many rows may have",
+        ),
+        option(
             "--error-bars",
             action="once",
             choices=BARS,

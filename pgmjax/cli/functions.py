@@ -1,0 +1,146 @@
+"""Functions of a record, asked of a perturbed table: sums over all rows, a mean, the nearest proper answers.
+
+A query must be on attributes that were perturbed together, each record's answer being one value of them all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax import job as jobs
+from pgmjax.cli.history import row_names_of
+from pgmjax.cli.options.shared import LEVEL
+from pgmjax.cli.release import read_names
+from pgmjax.data.domain import Domain
+from pgmjax.history.rows import Rows
+from pgmjax.local.answers import UnbiasedAnswers
+from pgmjax.local.codes import Universe
+from pgmjax.local.proper import ProperEstimator
+from pgmjax.local.statistical import answer_queries
+from pgmjax.local.table import PerturbedTable, ResponseColumn
+from pgmjax.queries import Product, Query, matrix
+
+_MOST_CELLS = 1 << 24  # of functions whose achievable sums are looked through
+
+
+Told = tuple[dict[str, Any], list[str], tuple[str, ...]]
+"""Answers for JSON, the same in words, and the attributes that were asked of."""
+
+
+def of_workload(table: PerturbedTable, path: str, proper: bool) -> Told:
+    """Return the sum of every query of a workload over all rows."""
+    listed, said = [], []
+    names: dict[str, None] = {}
+    for entry in jobs.read_workload(path, table.domain).entries:
+        answers = _sums(table, entry.query, proper)
+        names |= dict.fromkeys(entry.query.clique)
+        low, high = interval(answers)
+        for k, name in enumerate(row_names_of(entry.query, table.domain)):
+            ends = [float(low[k]), float(high[k])]
+            line = {"query": name, "estimate": float(answers.value[k]), "stddev": float(answers.stddev[k])}
+            listed.append({**line, "interval": ends, "useless": bool(answers.useless[k])})
+            words = f"{name}: {answers.value[k]:,.6g}, standard error {answers.stddev[k]:,.4g}"
+            said.append(f"{words}, {LEVEL:.0%} interval {low[k]:,.6g} to {high[k]:,.6g}{noisy(answers, k)}")
+    said.append(f"Sums over all {table.rows:,} rows; divide by them for means.")
+    return {"level": LEVEL, "answers": listed}, said, tuple(names)
+
+
+def of_mean(table: PerturbedTable, text: str, proper: bool) -> Told:
+    """Return the mean of an attribute over all rows."""
+    (name,) = read_names(text, table.domain)
+    low, middle, high = table.domain.attribute(name).spans()
+    if np.isnan(middle).any():
+        raise ValueError(
+            f"Not every value of {name} is a number, so that its mean is not one over all rows: ask for sums "
+            "by --workload, with a number for each value."
+        )
+    answers = _sums(table, Product({name: matrix(middle[None])}), proper).times(1 / table.rows)
+    ends = [float(end[0]) for end in interval(answers)]
+    reach = float(np.maximum(high - middle, middle - low).max())
+    value, spread = float(answers.value[0]), float(answers.stddev[0])
+    said = [
+        f"mean of {name}: {value:,.6g} in {table.rows:,} rows, standard error {spread:,.4g}, {LEVEL:.0%} "
+        f"interval {ends[0]:,.6g} to {ends[1]:,.6g}{noisy(answers, 0)}"
+    ]
+    if reach > 0:
+        said.append(
+            f"  Values are taken in the middle of their bins; a mean may be off by up to {reach:,.6g}, which "
+            "no interval knows. Finer bins narrow it, with more noise."
+        )
+    told = {"estimate": value, "stddev": spread, "interval": ends, "useless": bool(answers.useless[0])}
+    return {"mean": name, "level": LEVEL, **told, "reach_within_bins": reach}, said, (name,)
+
+
+def interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:
+    """Return lower and upper ends, within the range of possible answers."""
+    half = answers.half_width(LEVEL)
+    low, high = (np.clip(answers.value + side * half, answers.low, answers.high) for side in (-1, 1))
+    return low, high
+
+
+def noisy(answers: UnbiasedAnswers, number: int) -> str:
+    """Return a warning for an answer that noise drowns, or nothing."""
+    return " (useless: the noise may exceed the range of the answer)" if answers.useless[number] else ""
+
+
+def nearest(counts: np.ndarray, rows: int) -> np.ndarray:
+    """Return the proper counts that are nearest to unbiased ones."""
+    return np.rint(ProperEstimator([0, 1], rows=rows).nearest(counts / rows) * rows)
+
+
+def _sums(table: PerturbedTable, query: Query, proper: bool) -> UnbiasedAnswers:
+    """Return sums of a query's functions over all rows."""
+    column = _column(table, query)
+    universe = Universe(table.domain, column.attributes)
+    answers = answer_queries(column, universe, query, useless="answer").times(table.rows)
+    if proper:
+        values = _achievable(query, universe.domain, answers.value, table.rows)
+        answers = dataclasses.replace(answers, value=values)
+    return answers
+
+
+def _column(table: PerturbedTable, query: Query) -> ResponseColumn:
+    """Return the answers about the group that has all attributes of a query."""
+    asked = set(query.clique)
+    found = [each for each in table.columns if asked <= set(each.attributes)]
+    if not found:
+        groups = "; ".join(",".join(group) for group in table.groups)
+        raise ValueError(
+            f"{','.join(query.clique)} were not perturbed together, and a function of a record is answered "
+            f"from one group: {groups}. Conditions and --marginal may name attributes of several."
+        )
+    if found[0].unary:
+        raise ValueError(
+            f"The answers about {','.join(found[0].attributes)} are bits ({found[0].encoding}), and a "
+            "function of a record needs those of --encoding direct. Ask for --marginal."
+        )
+    return found[0]
+
+
+def _achievable(query: Query, domain: Domain, sums: np.ndarray, rows: int) -> np.ndarray:
+    """Return the nearest sums that some table of these rows has."""
+    asked = Rows.of(query, domain)
+    if asked.num_rows * domain.size() > _MOST_CELLS:
+        raise ValueError(
+            f"--proper looks through functions of {_MOST_CELLS:,} cells in all, and not of more."
+        )
+    found = []
+    for function, value in zip(asked.matrix(), sums, strict=True):
+        values = np.unique(function)
+        step = _step(values)
+        found.append(ProperEstimator(values, rows, step or 1.0).nearest([value / rows])[0] * rows)
+    return np.array(found)
+
+
+def _step(values: Sequence[float] | np.ndarray) -> float:
+    """Return the largest number of which all differences are multiples, as values are written; 0 for none."""
+    written = [Fraction(repr(float(value))) for value in values]
+    gaps = [each - written[0] for each in written[1:]]
+    scale = math.lcm(*(gap.denominator for gap in gaps))
+    return math.gcd(*(int(gap * scale) for gap in gaps)) / scale

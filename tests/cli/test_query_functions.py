@@ -1,0 +1,104 @@
+"""`pgmjax query` of a perturbed table: functions of a record, means, and proper answers."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+import pgmjax as pj
+from pgmjax.cli import main
+
+
+@pytest.fixture(scope="module")
+def place(small_domain, small_columns, tmp_path_factory):
+    """A table of 400 records perturbed with much budget, in codes and in bits, and a workload."""
+    place = tmp_path_factory.mktemp("functions")
+    pandas.DataFrame(small_columns).to_csv(place / "t.csv", index=False)
+    small_domain.write(place / "d.json")
+    for name, more in (("codes", []), ("bits", ["--encoding", "optimal-unary"])):
+        words = ["perturb", place / "t.csv", "--domain", place / "d.json", "--groups", "age,sex"]
+        words += ["--groups", "region", "--epsilon", "8", "--relation", "replace-one", "--quiet"]
+        words += ["--insecure-seed", "3", "--out", place / name, *more]
+        assert main([*map(str, words)]) == 0
+    asked = [
+        {"clique": ["age", "sex"], "queries": {"age": {"mean": [9, 29, 52.5, 82.5, 0]}, "sex": "identity"}},
+        {"clique": ["region"], "queries": {"region": "mean"}},
+    ]
+    (place / "w.json").write_text(json.dumps(asked))
+    return place
+
+
+def ask(capsys, *words):
+    assert main(["query", *map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_workload_gives_sums_of_any_functions(place, small_domain, capsys):
+    told = ask(capsys, place / "codes", "--workload", place / "w.json")
+    table = pj.local.load(place / "codes" / "table")
+    ages = pj.queries.Product({"age": pj.queries.mean([9, 29, 52.5, 82.5, 0]), "sex": pj.queries.identity()})
+    universe = pj.local.Universe(small_domain, ["age", "sex"])
+    found = pj.local.answer_queries(table.columns[0], universe, ages).times(400)
+    women, men, regions = told["answers"]
+    assert [women["estimate"], men["estimate"]] == pytest.approx(found.value.tolist())
+    assert [women["stddev"], men["stddev"]] == pytest.approx(found.stddev.tolist())
+    assert men["query"] == "age (mean),sex=Male" and men["interval"][0] < men["estimate"] < men["interval"][1]
+    assert regions["interval"][1] - regions["interval"][0] < 800
+    assert main(["query", str(place / "codes"), "--workload", str(place / "w.json")]) == 0
+    assert "\nSums over all 400 rows" in capsys.readouterr().out
+
+
+def test_a_mean_of_all_rows(place, small_domain, small_columns, capsys):
+    told = ask(capsys, place / "codes", "--mean", "REGION")
+    assert told["mean"] == "region" and told["reach_within_bins"] == 0
+    assert told["estimate"] == pytest.approx(np.mean(small_columns["region"]), abs=5 * told["stddev"])
+    assert main(["query", str(place / "codes"), "--mean", "region"]) == 0
+    assert "mean of region: " in capsys.readouterr().out
+
+
+def test_proper_answers_are_those_of_some_table(place, capsys):
+    for words in (["sex=Male,age<40"], ["--marginal", "region"]):
+        plain, proper = (ask(capsys, place / "codes", *words, *more) for more in ([], ["--proper"]))
+        counts, nearest = (
+            np.ravel([x["estimate"] for x in each.get("answers", [each])]) for each in (plain, proper)
+        )
+        assert np.all(nearest == np.clip(np.rint(counts), 0, 400)) and np.any(nearest != counts)
+    asked = place / "codes", "--workload", place / "w.json"
+    plain, proper = (ask(capsys, *asked, *more)["answers"] for more in ([], ["--proper"]))
+    for one, other in zip(plain, proper, strict=True):
+        step = 0.5 if "age" in one["query"] else 1
+        assert other["estimate"] % step == pytest.approx(0, abs=1e-6)
+        assert abs(other["estimate"] - one["estimate"]) <= step
+
+
+@pytest.mark.parametrize(
+    ("folder", "words", "said"),
+    [
+        ("codes", ["--mean", "age"], "Not every value of age is a number"),
+        ("codes", ["--mean", "sex"], "its values are words"),
+        ("codes", ["--mean", "region", "sex=Male"], "--mean is of all rows"),
+        ("codes", ["--mean", "region", "--by", "sex"], "--mean is of all rows"),
+        ("codes", ["--workload", "w.json", "--marginal", "sex"], "--workload stands alone"),
+        ("codes", ["--workload", "none.json"], "none.json"),
+        ("codes", ["--workload", "apart.json"], "were not perturbed together"),
+        ("codes", ["--workload", "outside.json"], "income"),
+        ("bits", ["--mean", "region"], "--encoding direct"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(folder, words, said, place, capsys, monkeypatch):
+    monkeypatch.chdir(place)
+    (place / "apart.json").write_text(json.dumps([["age", "region"]]))
+    (place / "outside.json").write_text(json.dumps([["income>50K, nets"]]))
+    assert main(["query", folder, *words]) == 2
+    out, err = capsys.readouterr()
+    assert said in err and not out
+
+
+@pytest.mark.parametrize("words", [["--workload", "w.json"], ["--proper", "sex=Male"]])
+def test_they_are_not_for_releases(words, small_release, tmp_path, capsys):
+    from pgmjax.release import folder
+
+    place = folder.write(small_release, tmp_path / "r", rows=folder.SyntheticRows(1), show_progress=False)
+    assert main(["query", str(place), *words]) == 2
+    assert f"{words[0]} is for a perturbed table" in capsys.readouterr().err
