@@ -89,6 +89,16 @@ def test_a_callback_that_returns_true_ends_the_fit_within_a_block(settings, fixe
     assert longer.steps >= fit.steps  # only True itself ends it
 
 
+def test_a_comparison_of_numpy_ends_the_fit_too():
+    """It is of another type than True; a list's append, print and numbers end nothing."""
+    estimator = to_optimum(tol=1e-12, max_steps=300, dtype="float64", solver="mirror_descent")
+    steps = []
+    for answer in (True, np.float64(1) < 2, np.float64(1) > 2, None, 1):
+        rule = {"callback": lambda progress, answer=answer: answer}
+        steps.append(estimator.fit(DOMAIN, noisy(), total=250.0, **rule).steps)
+    assert steps[0] == steps[1] < steps[2] == steps[3] == steps[4]
+
+
 def test_what_a_callback_raises_ends_the_fit():
     def stop(progress):
         raise StopAsyncIteration("enough")
