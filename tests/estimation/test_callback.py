@@ -47,6 +47,16 @@ def test_marginals_are_those_of_that_step_in_counts():
     )
 
 
+@pytest.mark.parametrize("clique", [("b", "a"), ("a",), ("b",), ("b", "c")])
+def test_answers_are_those_of_the_marginals_there(clique):
+    """In the query's order of attributes, whichever the measured clique has."""
+    seen, fit = watched(to_optimum(tol=1e-9, max_steps=400, dtype="float64"))
+    query = pj.queries.kronecker({name: pj.queries.prefix() for name in clique})
+    np.testing.assert_allclose(seen[-1].answer(query), fit.model.answer(query), rtol=1e-6)
+    with pytest.raises(ValueError, match=r"no measured clique holds \('a', 'c'\).*\('a', 'b'\)"):
+        seen[0].answer(pj.queries.marginal(["a", "c"]))
+
+
 def test_marginals_are_fetched_when_asked_for():
     class Never:
         def __init__(self):
