@@ -51,7 +51,7 @@ class Estimator(Named):
     - `max_steps`: how long a fit may take. Between the rounds of a mechanism a few hundred steps are enough
       where each fit starts at the last one: ``fit(domain, measurements, warm_start=model)``.
 
-    The page docs/own.md has a mechanism, a loss and an oracle in at most 60 lines each.
+    The page docs/own.md has a mechanism, a stopping rule, a loss and an oracle in at most 60 lines each.
 
     Attributes:
         loss: `l2`, `l1`, a `losses.Loss`, or any convex function of marginals in counts.
