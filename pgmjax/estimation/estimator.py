@@ -51,7 +51,7 @@ class Estimator(Named):
     - `max_steps`: how long a fit may take. Between the rounds of a mechanism a few hundred steps are enough
       where each fit starts at the last one: ``fit(domain, measurements, warm_start=model)``.
 
-    The page docs/own.md has a mechanism, a loss and an oracle in at most 60 lines each.
+    The page docs/own.md has a mechanism, a stopping rule, a loss and an oracle in at most 60 lines each.
 
     Attributes:
         loss: `l2`, `l1`, a `losses.Loss`, or any convex function of marginals in counts.
@@ -232,9 +232,9 @@ class Estimator(Named):
             mesh: devices that share each inference of this one fit, slice by slice; every process of
                 the mesh makes the same call.
             callback: called after each block of 10 to 50 steps with a `FitProgress`: step, loss, gap and, if
-                it asks for them, marginals. If it returns True, the fit ends within another block, as if
-                its steps had run out: a stopping rule of your own. What it raises ends the fit and loses the
-                model.
+                it asks for them, marginals and answers. If it returns True, the fit ends within another
+                block, as if its steps had run out: a stopping rule of your own (docs/own.md, also for the
+                fits of a mechanism). What it raises ends the fit and loses the model.
 
         Raises:
             TypeError: an argument has the wrong type.

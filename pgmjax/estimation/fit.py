@@ -348,7 +348,7 @@ def _stage(
         if problem.callback is not None:
             counts = functools.partial(_counts, problem, objective, point)
             answer = problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
-            problem.halts.extend([True] * (answer is True))
+            problem.halts.extend([True] * (isinstance(answer, bool | np.bool_) and bool(answer)))
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
     solver = solvers.build(problem.estimator.solver)

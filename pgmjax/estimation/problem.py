@@ -32,6 +32,8 @@ from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.model.clique_vector import CliqueVector, marginal_within
+from pgmjax.queries import Query
 
 STIFF = 4.0  # initial penalty of a fixed marginal, in curvatures of the loss with its prior
 
@@ -42,7 +44,8 @@ class FitProgress:
 
     Attributes:
         step: solver steps so far.
-        loss: the objective: the loss, smoothed if it has kinks, plus the terms of constraints and prior.
+        loss: the objective: the loss, smoothed if it has kinks, plus the terms of constraints and prior. A
+            fit with regularisation is several in turn, between which the objective changes.
         gap: certified bound on its distance from the optimum.
 
     Example:
@@ -63,6 +66,30 @@ class FitProgress:
     def marginals(self) -> Mapping[Clique, np.ndarray]:
         """Expected counts of each measured clique there, float64; fetched from the device when asked for."""
         return self._tables()
+
+    def answer(self, query: Query) -> np.ndarray:
+        """Return the expected answers there to a query, in its shape (counts, float64).
+
+        Args:
+            query: over attributes that one measured clique holds together.
+
+        Raises:
+            ValueError: no measured clique does.
+
+        Example:
+            >>> import pgmjax as pj
+            >>> seen = []
+            >>> m = pj.LinearMeasurement(("a", "b"), [[30.0, 10.0], [20.0, 40.0]], stddev=1.0)
+            >>> domain = pj.Domain({"a": 2, "b": 2})
+            >>> fit = pj.Estimator().fit(domain, [m], total=100, callback=seen.append)
+            >>> seen[-1].answer(pj.queries.marginal(["b"])).round(1).tolist()
+            [50.0, 50.0]
+        """
+        measured = tuple(self.marginals)
+        table = marginal_within(CliqueVector(measured, tuple(self.marginals.values())), query.clique)
+        if table is None:
+            raise ValueError(f"no measured clique holds {query.clique}; there are {list(measured)}.")
+        return np.asarray(query.apply(table), np.float64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -206,7 +206,7 @@ def compare(
     records: int,
     delta: Any = 0,
     max_records: int | None = None,
-    mechanisms: Sequence[str] | None = None,
+    mechanisms: Sequence[str | type[Mechanism]] | None = None,
     seeds: int = 2,
     show_progress: bool | None = None,
     check: Callable[[], None] | None = None,
@@ -225,7 +225,7 @@ def compare(
         records: number of records if it is public, else a guess that does not come from the table.
         delta: 0 for pure differential privacy.
         max_records: how many records of one unit count, each unit having so many; None to protect a record.
-        mechanisms: their names. Default: all.
+        mechanisms: their names, or classes of your own. Default: all of pgmjax.
         seeds: number of seeds, 0, 1, ...
         show_progress: None shows a progress bar in terminals only, False never.
         check: called before each run; what it raises ends the comparison.
@@ -242,11 +242,7 @@ def compare(
         >>> found.recommended, [each.name for each in found.mechanisms]
         ('marginals', ['marginals'])
     """
-    known = names()
-    listed = known if mechanisms is None else checks.several("mechanisms", mechanisms, "names")
-    chosen = tuple(checks.choice("mechanisms", name, known) for name in listed)
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise ValueError("mechanisms must be different names, at least one.")
+    chosen = _chosen(mechanisms)
     if not isinstance(workload, Workload) and not isinstance(domain, Workload):
         raise TypeError(f"workload must be a pgmjax.Workload, got {type(workload).__name__}.")
     domain = as_domain(domain, "compare(domain, workload)", workload)
@@ -263,7 +259,7 @@ def compare(
     noise = _expected_noise(domain, workload, given, most)
     alone = Workload([[name] for name in dict.fromkeys(itertools.chain(*workload.cliques))])
     asked: dict[str, tuple[type[Mechanism], Workload]] = {ONE_WAY: (Marginals, alone)}
-    asked |= {name: (known[name], workload) for name in chosen}
+    asked |= {name: (mechanism, workload) for name, mechanism in chosen.items()}
     runs: dict[str, list[_SimulatedRun]] = {name: [] for name in asked}
     product: dict[str, tuple[float, ...]] = dict.fromkeys(KINDS, ())
     noisy = dict.fromkeys(KINDS if noise else (), 0.0)
@@ -289,6 +285,27 @@ def compare(
     one_way, *found = (MechanismErrors.of(name, each) for name, each in runs.items() if name not in refused)
     found.sort(key=lambda each: each.average)
     return MechanismComparison(settings, tuple(found), refused, one_way, product, noisy)
+
+
+def _chosen(listed: Sequence[str | type[Mechanism]] | None) -> dict[str, type[Mechanism]]:
+    """Return the mechanisms to compare by their names.
+
+    Raises:
+        ValueError: an unknown one, two of one name, or none.
+    """
+    known = names()
+    if listed is None:
+        return known
+    found: list[tuple[str, type[Mechanism]]] = []
+    for each in checks.several("mechanisms", listed, "names"):
+        if isinstance(each, type) and issubclass(each, Mechanism):
+            found.append((each.name, each))
+        else:
+            name = checks.choice("mechanisms", each, known, "a class of Mechanism")
+            found.append((name, known[name]))
+    if not found or len(dict(found)) < len(found):
+        raise ValueError("mechanisms must be different names, at least one.")
+    return dict(found)
 
 
 class _SimulatedRun(NamedTuple):

@@ -47,6 +47,16 @@ def test_marginals_are_those_of_that_step_in_counts():
     )
 
 
+@pytest.mark.parametrize("clique", [("b", "a"), ("a",), ("b",), ("b", "c")])
+def test_answers_are_those_of_the_marginals_there(clique):
+    """In the query's order of attributes, whichever the measured clique has."""
+    seen, fit = watched(to_optimum(tol=1e-9, max_steps=400, dtype="float64"))
+    query = pj.queries.kronecker({name: pj.queries.prefix() for name in clique})
+    np.testing.assert_allclose(seen[-1].answer(query), fit.model.answer(query), rtol=1e-6)
+    with pytest.raises(ValueError, match=r"no measured clique holds \('a', 'c'\).*\('a', 'b'\)"):
+        seen[0].answer(pj.queries.marginal(["a", "c"]))
+
+
 def test_marginals_are_fetched_when_asked_for():
     class Never:
         def __init__(self):
@@ -87,6 +97,16 @@ def test_a_callback_that_returns_true_ends_the_fit_within_a_block(settings, fixe
     assert fit.steps == seen[-1].step <= seen[0].step + 100
     longer = to_optimum(**given).fit(DOMAIN, noisy(), total=250.0, callback=lambda _: 1, constraints=fixed)
     assert longer.steps >= fit.steps  # only True itself ends it
+
+
+def test_a_comparison_of_numpy_ends_the_fit_too():
+    """It is of another type than True; a list's append, print and numbers end nothing."""
+    estimator = to_optimum(tol=1e-12, max_steps=300, dtype="float64", solver="mirror_descent")
+    steps = []
+    for answer in (True, np.float64(1) < 2, np.float64(1) > 2, None, 1):
+        rule = {"callback": lambda progress, answer=answer: answer}
+        steps.append(estimator.fit(DOMAIN, noisy(), total=250.0, **rule).steps)
+    assert steps[0] == steps[1] < steps[2] == steps[3] == steps[4]
 
 
 def test_what_a_callback_raises_ends_the_fit():

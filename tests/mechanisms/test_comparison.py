@@ -167,6 +167,16 @@ def test_the_least_error_comes_first(names):
     assert found.recommended == found.mechanisms[0].name != "dual-query" == found.mechanisms[-1].name
 
 
+def test_a_class_of_ones_own_is_compared_like_those_of_the_library():
+    class Own(pj.mechanisms.Marginals):
+        name = "own"
+
+    found = compare(mechanisms=[Own, "marginals"])
+    own, marginals = (next(e for e in found.mechanisms if e.name == name) for name in ("own", "marginals"))
+    assert own.errors == marginals.errors and not found.refused
+    assert [each.name for each in compare(mechanisms=[pj.mechanisms.Marginals]).mechanisms] == ["marginals"]
+
+
 def errors(name, independent, tree, dense):
     return MechanismErrors(
         name, {"independent": independent, "tree": tree, "dense": dense}, seconds=1.0, cells=1
@@ -251,6 +261,8 @@ def test_a_model_that_is_too_large_is_refused_and_others_run():
         ({"mechanisms": ["mts"]}, ValueError, "mechanisms.*'mst'"),
         ({"mechanisms": []}, ValueError, "different names, at least one"),
         ({"mechanisms": ["mst", "mst"]}, ValueError, "different names"),
+        ({"mechanisms": ["mst", pj.mechanisms.MST]}, ValueError, "different names"),
+        ({"mechanisms": [pj.Estimator]}, ValueError, "a class of Mechanism, got the class Estimator"),
         ({"mechanisms": "mst"}, TypeError, "mechanisms.*str"),
         ({"workload": pj.Workload([["a", "z"]])}, ValueError, "'z'"),
         ({"records": 0}, ValueError, "records.*0"),

@@ -25,6 +25,8 @@ LossFunction = Callable[[Mapping[Clique, Any]], Any]
 class Custom(Loss):
     """A convex function of marginals in counts, written with `jax.numpy`.
 
+    Each function is compiled anew. Of linear residuals, a `LinearLoss` is faster (docs/own.md).
+
     Convexity is not checked: without it the certificate of a fit is void. A fit evaluates it in float32 and
     in float64: numbers that it holds are converted in it, to the type of a table.
 

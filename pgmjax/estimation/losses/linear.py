@@ -85,6 +85,9 @@ class HostPart:
 class BoundLinear(BoundLoss):
     """A sum over the residuals of given measurements.
 
+    A class must have `flat`, `bends` and `exact`, and be registered as a pytree: the fields `ARRAYS` are
+    data, `layout` is static, and `host` is dropped.
+
     Nearly all measurements are of the cells themselves. Their residuals are one operation on the vector
     of all marginals, for any number of cliques; each other query on a clique is compiled separately.
 
@@ -209,6 +212,8 @@ class BoundLinear(BoundLoss):
 
 class LinearLoss(Loss):
     """A loss of linear residuals.
+
+    A class must have `_of_residuals`, which passes them to its `BoundLinear`, and may have `noise_level`.
 
     Attributes:
         merges: whether repeated measurements of the same cells count as their mean.
