@@ -100,7 +100,7 @@ def _sums(table: PerturbedTable, query: Query, proper: bool) -> UnbiasedAnswers:
     universe = Universe(table.domain, column.attributes)
     answers = answer_queries(column, universe, query, useless="answer").times(table.rows)
     if proper:
-        values = _achievable(query, universe.domain, answers.value, table.rows)
+        values = _proper_answers(query, universe.domain, answers.value, table.rows)
         answers = dataclasses.replace(answers, value=values)
     return answers
 
@@ -123,7 +123,7 @@ def _column(table: PerturbedTable, query: Query) -> ResponseColumn:
     return found[0]
 
 
-def _achievable(query: Query, domain: Domain, sums: np.ndarray, rows: int) -> np.ndarray:
+def _proper_answers(query: Query, domain: Domain, sums: np.ndarray, rows: int) -> np.ndarray:
     """Return the nearest sums that some table of these rows has."""
     asked = Rows.of(query, domain)
     if asked.num_rows * domain.size() > _MOST_CELLS:
