@@ -29,7 +29,10 @@ from pgmjax.release.means import MeanQuery, Means
 from pgmjax.release.whole_table import WholeTable, in_words
 from pgmjax.uncertainty.posterior import Combined, around, draws_of, emptied
 
-PULLED = Estimator(solver="accelerated")
+_STEPS, _ROUGH_STEPS = 300, 100
+"""Steps of a draw, and of fits that only tell which cells are empty: in 20 draws of Adult's 51 tables the
+measured counts were then 0.02 and 0.19 standard deviations of their noise from those after 1,000 steps."""
+PULLED = Estimator(solver="accelerated", max_steps=_STEPS)
 PLAIN = dataclasses.replace(PULLED, regularisation="none")
 """How draws are fitted: the bias of a pulled fit would lie in no interval. Newton's method, which goes on
 where a draw is not certified, would take seconds for each and not move it beyond its noise."""
@@ -344,11 +347,14 @@ class Analysed(Named):
             weight = "none" if pull is None else _LEFT * pull.weight
             estimator = dataclasses.replace(PULLED, regularisation=weight)
 
-        def alone(rows: Sequence[Sequence[LinearMeasurement]]) -> list[GraphicalModel]:
-            return [estimator.fit(domain, row, total).model for row in rows]
+        rough = dataclasses.replace(estimator, max_steps=_ROUGH_STEPS)
 
-        def together(rows: Sequence[Sequence[LinearMeasurement]]) -> list[GraphicalModel]:
-            return [fit.model for fit in estimator.fit_batch(domain, rows, total)]
+        def alone(rows: Sequence[Sequence[LinearMeasurement]], roughly: bool) -> list[GraphicalModel]:
+            fit = (rough if roughly else estimator).fit
+            return [fit(domain, row, total).model for row in rows]
+
+        def together(rows: Sequence[Sequence[LinearMeasurement]], roughly: bool) -> list[GraphicalModel]:
+            return [each.model for each in (rough if roughly else estimator).fit_batch(domain, rows, total)]
 
         (plain,) = emptied([measurements], alone)
         return plain, draws_of(plain, measurements, draws, seed, fitted=together, people=people)

@@ -146,8 +146,8 @@ EMPTY, ROUNDS, FLOOR = 8.0, 2, 0.15
 """Share of a table's lowering over that of its negative answers, refits, and the least count by which a noise
 is divided, in its standard deviations. Chosen for the coverage of slopes and means of single tables of two
 columns at three levels of noise (docs/lab/coverage.md)."""
-Fits = Callable[[Sequence[Sequence[LinearMeasurement]]], list[GraphicalModel]]
-"""Fits models to rows of noisy answers of one structure."""
+Fits = Callable[[Sequence[Sequence[LinearMeasurement]], bool], list[GraphicalModel]]
+"""Fits models to rows of noisy answers of one structure; the second argument says whether roughly will do."""
 
 
 def draws_of(
@@ -191,14 +191,15 @@ def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[G
     References:
         Candes, Wakin and Boyd 2008, "Enhancing sparsity by reweighted l1 minimization", equation 8.
     """
-    models = fitted(rows)
     shares = [[_empty_share(one) for one in row] for row in rows]
-    for _ in range(ROUNDS if np.any(shares) else 0):
+    rounds = ROUNDS if np.any(shares) else 0
+    models = fitted(rows, rounds > 0)
+    for left in reversed(range(rounds)):
         lowered = [
             [_lowered(one, share, model) for one, share in zip(row, own, strict=True)]
             for row, own, model in zip(rows, shares, models, strict=True)
         ]
-        models = fitted(lowered)
+        models = fitted(lowered, left > 0)
     return models
 
 
