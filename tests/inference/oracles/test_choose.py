@@ -77,8 +77,13 @@ def test_infer_takes_plain_arrays():
         assert log_partition == pytest.approx(models.log_partition(logits), abs=1e-9)
         for clique, found in zip(structure.cliques, marginals, strict=True):
             np.testing.assert_allclose(found, models.marginal(logits, clique), atol=1e-9)
+        single = oracles.plan(structure, names, name, itemsize=4).infer(tables)[1]
+        assert {table.dtype for table in marginals} == {np.dtype("float64")}
+        assert {table.dtype for table in single} == {np.dtype("float32")}
     with pytest.raises(ValueError, match="expected 2 tables of the shapes"):
         plan.infer(tables[:1])
+    with pytest.raises(ValueError, match="expected 2 tables of the shapes"):
+        plan.infer([tables[0].T, tables[1]])
 
 
 def test_the_first_calls_compile_nothing(monkeypatch):
