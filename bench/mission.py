@@ -330,7 +330,6 @@ def error_bars() -> str:
 
 
 TABLE = "people.csv.gz --domain people.yaml"
-SORTED = Missing("none: a cut needs the place of every pair, and pgmjax perturb sorts its rows")
 
 
 def asking(mechanism: str, *more: str, relation: str = "replace-one") -> tuple[str, str]:
@@ -413,10 +412,12 @@ def rows() -> Iterator[System]:
         *((notebook, "pj.local.respond"), (f"{local}#answer-without-a-table", "pgmjax respond")),
     )
     proper_too, means_too = (perturb.replace("perturbed", name) for name in ("proper", "means"))
-    asked: dict[str, tuple[str, str] | Missing] = {
+    friends = "perturb friends.csv --domain friends.json --each --row-order public --epsilon 4 "
+    friends += "--relation replace-one --out friends --quiet"
+    asked = {
         "proper": (f"{proper_too}\nquery proper --marginal sex --proper", "Female"),
         "continuous": (f"{means_too}\nquery means --mean age", "^mean of age"),
-        "cuts": SORTED,
+        "cuts": (f"{friends}\nquery friends --cut 0,1,2,3,4", "^edges between 0,1,2,3,4"),
     }
     for name, check, word, place in (
         ("proper answers", proper, "ProperEstimator", "proper-answers"),

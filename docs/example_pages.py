@@ -94,6 +94,8 @@ def example_tables(folder: pathlib.Path) -> None:
     cells = [(sex, region, 60 + 7 * region) for sex in ("Female", "Male") for region in range(12)]
     counts = "".join(f"{sex},{region},{value}\n" for sex, region, value in cells)
     (folder / "counts.csv").write_text("sex,region,value\n" + counts)
+    (folder / "friends.csv").write_text("edge\n" + "".join(f"{k % 3 // 2}\n" for k in range(190)))
+    (folder / "friends.json").write_text('{"edge": 2}')
     page = (ROOT / "docs" / "constraints.md").read_text()
     (facts,) = re.findall(r'^\[\{"kind".*\]$', page, re.MULTILINE)
     (folder / "facts.json").write_text(facts)

@@ -21,6 +21,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.history.rows import Rows
 from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.codes import Universe
+from pgmjax.local.graphs import PerturbedGraph
 from pgmjax.local.proper import ProperEstimator
 from pgmjax.local.statistical import answer_queries
 from pgmjax.local.table import PerturbedTable, ResponseColumn
@@ -75,6 +76,48 @@ def of_mean(table: PerturbedTable, text: str, proper: bool) -> Told:
         )
     told = {"estimate": value, "stddev": spread, "interval": ends, "useless": bool(answers.useless[0])}
     return {"mean": name, "level": LEVEL, **told, "reach_within_bins": reach}, said, (name,)
+
+
+def of_cuts(table: PerturbedTable, texts: Sequence[str]) -> Told:
+    """Return the numbers of edges between sets of vertices and all others, of a table of pairs."""
+    vertices = (1 + math.isqrt(1 + 8 * table.rows)) // 2
+    if vertices * (vertices - 1) // 2 != table.rows:
+        raise ValueError(
+            f"--cut is of a graph, whose rows are all pairs of its vertices, and {table.rows:,} is no number "
+            f"of pairs: {vertices:,} vertices have {vertices * (vertices - 1) // 2:,}."
+        )
+    sets = np.zeros((len(texts), vertices), np.uint8)
+    for row, text in zip(sets, texts, strict=True):
+        row[_vertices(text, vertices)] = 1
+    answers = PerturbedGraph.of(table, vertices).cuts(sets, useless="answer")
+    low, high = interval(answers)
+    listed, said = [], []
+    for k, text in enumerate(texts):
+        line = {"cut": text, "estimate": float(answers.value[k]), "stddev": float(answers.stddev[k])}
+        ends = [float(low[k]), float(high[k])]
+        listed.append({**line, "interval": ends, "useless": bool(answers.useless[k])})
+        said.append(
+            f"edges between {text} and all others: {answers.value[k]:,.1f}, standard error "
+            f"{answers.stddev[k]:,.1f}, {LEVEL:.0%} interval {low[k]:,.1f} to {high[k]:,.1f}"
+            f"{noisy(answers, k)}"
+        )
+    return {"vertices": vertices, "level": LEVEL, "answers": listed}, said, tuple(table.domain)
+
+
+def _vertices(text: str, number: int) -> list[int]:
+    """Return the vertices that a text such as "0,4,17" names.
+
+    Raises:
+        ValueError: one is no number of a vertex, or named twice; or these are all or none.
+    """
+    named = [each.strip() for each in text.split(",")]
+    wrong = [each for each in named if not each.isdecimal() or int(each) >= number]
+    if wrong or len(set(map(int, named))) < len(named) or len(named) == number:
+        raise ValueError(
+            f"--cut takes some vertices from 0 to {number - 1}, each once and not all, such as --cut 0,1: "
+            f"got {text[:60]!r}."
+        )
+    return [int(each) for each in named]
 
 
 def interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,8 @@
 `pgmjax respond` and `pgmjax collect` are the same without a table, from both sides.
 
 The folder has `release.json` with the guarantee, `table/` as `local.load` reads it and, for answers in the
-direct encoding, a plain file of the rows. Rows are sorted, so that nothing is left of the table's order.
+direct encoding, a plain file of the rows. Rows are sorted, so that nothing is left of the table's order,
+unless its holder says that the order is public.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ from pgmjax.release.statement import of_epsilon
 _OUTPUT = ("responses", "escape_formulas", "out", "json", "quiet")
 _MOST_VALUES = 50_000_000  # of a plain file
 _GIVE = "Give the files that respondents sent."
+_ORDERS = {
+    "sorted": "The rows are sorted by their answers, so their order says nothing about that of the table.",
+    "table": "The rows are in the order of the table: its holder promised that no private value decides it.",
+}
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -63,7 +68,8 @@ def run(arguments: argparse.Namespace) -> None:
         useless=arguments.useless,
     )
     attributes = _attributes(arguments, domain)
-    job = release.job_of(arguments, domain, PerturbJob, mechanism=mechanism, attributes=attributes)
+    given = {"mechanism": mechanism, "attributes": attributes, "is_ordered": arguments.row_order == "public"}
+    job = release.job_of(arguments, domain, PerturbJob, **given)
     _ = job.named
     lines = functools.partial(_lines, arguments, job)
     written = {"responses": arguments.responses, "escape_formulas": arguments.escape_formulas}
@@ -76,9 +82,11 @@ class PerturbJob(jobs.Job):
 
     Args:
         attributes: those that are answered about; None for all.
+        is_ordered: whether rows keep the order of the table, which is public then.
     """
 
     attributes: list[str] | None = None
+    is_ordered: bool = False
 
     again: ClassVar[str] = "Run the same command again"
 
@@ -89,7 +97,11 @@ class PerturbJob(jobs.Job):
 
     def run(self, **given: Any) -> Any:
         """Spend the budget and return the table; see `RandomizedResponse.perturb`."""
-        return self.chosen.perturb(self.table, self.attributes, row_order="sorted", **given)
+        order = "table" if self.is_ordered else "sorted"
+        public = self.is_ordered
+        return self.chosen.perturb(
+            self.table, self.attributes, row_order=order, row_order_is_public=public, **given
+        )
 
     def write(self, place: pathlib.Path, release: Any, **output: Any) -> Mapping[str, Exception]:
         """Write the table, its rows as a plain file if that can be, and the record."""
@@ -219,8 +231,7 @@ def statement(table: PerturbedTable) -> str:
         f"attributes. Taken together, {whose}{count} are differentially private with epsilon = {epsilon} "
         f"(local differential privacy): if {whole} are changed, the probability of any answers changes at "
         f"most by a factor of exp({epsilon}). {of_epsilon(table.epsilon)} The number of records{counted} is "
-        f"public. All answers are of {table.population}. The rows are sorted by their answers, so their "
-        "order says nothing about the order of the table. "
+        f"public. All answers are of {table.population}. {_ORDERS[table.row_order]} "
     )
     if table.secure:
         return promise + "The noise came from a vetted sampler and cannot be repeated."
@@ -261,7 +272,8 @@ def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.S
     if record["responses"] is None and arguments.responses != "none":
         yield "  rows     in table/ only: a plain file needs the direct encoding and not too many rows"
     elif record["responses"] is not None:
-        yield f"  rows     {out / record['responses']}, sorted"
+        order = "sorted" if record["row_order"] == "sorted" else "in the order of the table"
+        yield f"  rows     {out / record['responses']}, {order}"
     yield from record["population"]["sentences"]
     yield from release.of_columns(arguments, job.domain, record)
     yield from release.of_cost(record, job.drawn, demo.TERMS if arguments.demo else None)

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         _check_perturbed(arguments)
         total, inputs = source.rows, source.inputs
         ways: Any = (
-            (arguments.mean or arguments.workload, _perturbed_functions),
+            (arguments.mean or arguments.workload or arguments.cut, _perturbed_functions),
             (arguments.marginal, _perturbed_marginal),
             (True, _perturbed_conditions),
         )
@@ -90,7 +90,8 @@ def run(arguments: argparse.Namespace) -> None:
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse what cannot be asked together."""
     folder = arguments.folder
-    ways = arguments.marginal, arguments.mean, arguments.workload
+    ways = arguments.marginal, arguments.mean, arguments.workload, arguments.cut
+    alone = "--workload" if arguments.workload else "--cut"
     nothing = not arguments.condition and not any(ways)
     others = [
         text for text in arguments.condition if text and "=" not in text and pathlib.Path(text).is_dir()
@@ -116,8 +117,8 @@ def _check(arguments: argparse.Namespace) -> None:
             "in --marginal age,sex.",
         ),
         (
-            arguments.workload and (arguments.condition or arguments.marginal or arguments.mean),
-            "--workload stands alone: its file says all that is asked.",
+            (arguments.workload or arguments.cut) and (len([*filter(None, ways)]) > 1 or arguments.condition),
+            f"{alone} stands alone: it says all that is asked.",
         ),
         (
             arguments.mean and (arguments.marginal or arguments.error_bars),
@@ -150,10 +151,10 @@ def _check_perturbed(arguments: argparse.Namespace) -> None:
 
 def _check_release(arguments: argparse.Namespace) -> None:
     """Refuse what a release or a fit is not asked."""
-    named = "--workload" if arguments.workload else "--proper"
+    named = "--cut" if arguments.cut else "--workload" if arguments.workload else "--proper"
     process.refuse(
         (
-            arguments.workload or arguments.proper,
+            arguments.workload or arguments.proper or arguments.cut,
             f"{named} is for a perturbed table: a release answers the workload that it was made for, in its "
             "answers.parquet, and any query from its model.",
         ),
@@ -455,9 +456,11 @@ def _proper(
 
 
 def _perturbed_functions(table: PerturbedTable, arguments: argparse.Namespace) -> _Answered:
-    """Return the mean of an attribute, or the sums of any linear queries."""
+    """Return the mean of an attribute, the cuts of a graph, or the sums of any linear queries."""
     if arguments.mean:
         told, said, names = functions.of_mean(table, arguments.mean, arguments.proper)
+    elif arguments.cut:
+        told, said, names = functions.of_cuts(table, arguments.cut)
     else:
         told, said, names = functions.of_workload(table, arguments.workload, arguments.proper)
     return told, said, _every_code(table.domain, names)

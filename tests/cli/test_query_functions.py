@@ -102,3 +102,55 @@ def test_they_are_not_for_releases(words, small_release, tmp_path, capsys):
     place = folder.write(small_release, tmp_path / "r", rows=folder.SyntheticRows(1), show_progress=False)
     assert main(["query", str(place), *words]) == 2
     assert f"{words[0]} is for a perturbed table" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    """The pairs of 40 vertices of two groups, perturbed in their order and sorted, and the edges."""
+    place, rng = tmp_path_factory.mktemp("graph"), np.random.default_rng(0)
+    first, second = np.triu_indices(40, 1)
+    edges = (rng.random(len(first)) < np.where((first < 20) == (second < 20), 0.6, 0.1)).astype(int)
+    pandas.DataFrame({"edge": edges}).to_csv(place / "g.csv", index=False)
+    (place / "d.json").write_text('{"edge": 2}')
+    for order in ("public", "sorted"):
+        words = ["perturb", place / "g.csv", "--domain", place / "d.json", "--each", "--epsilon", "4"]
+        words += ["--relation", "replace-one", "--quiet", "--insecure-seed", "1", "--row-order", order]
+        assert main([*map(str, words), "--out", str(place / order)]) == 0
+    return place, edges[(first < 20) & (second >= 20)].sum()
+
+
+def test_cuts_of_a_graph(graph, capsys):
+    place, crossing = graph
+    half = ",".join(map(str, range(20)))
+    told = ask(capsys, place / "public", "--cut", half, "--cut", "3")
+    first, one = told["answers"]
+    # the closed form: pairs across times e^4 / (e^4 - 1)^2
+    assert first["stddev"] == pytest.approx(np.sqrt(400 * np.exp(4) / np.expm1(4) ** 2))
+    assert abs(first["estimate"] - crossing) < 4 * first["stddev"] and told["vertices"] == 40
+    assert one["stddev"] < first["stddev"] and one["interval"][0] < one["estimate"] < one["interval"][1]
+    record = json.loads((place / "public" / "release.json").read_text())
+    assert record["row_order"] == "table" and "promised" in record["statement"]
+    assert main(["query", str(place / "public"), "--cut", "0,1"]) == 0
+    assert "edges between 0,1 and all others: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("folder", "words", "said"),
+    [
+        ("sorted", ["--cut", "0"], "sorted"),
+        ("public", ["--cut", "0,40"], "from 0 to 39"),
+        ("public", ["--cut", "0,0"], "each once"),
+        ("public", ["--cut", "a"], "'a'"),
+        ("public", ["--cut", ",".join(map(str, range(40)))], "not all"),
+        ("public", ["--cut", "0", "edge=1"], "--cut stands alone"),
+        ("public", ["--cut", "0", "--mean", "edge"], "--cut stands alone"),
+    ],
+)
+def test_cuts_that_cannot_be_answered(graph, capsys, folder, words, said):
+    assert main(["query", str(graph[0] / folder), *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_cut_is_of_a_graph(place, capsys):
+    assert main(["query", str(place / "codes"), "--cut", "0"]) == 2
+    assert "400 is no number of pairs" in capsys.readouterr().err

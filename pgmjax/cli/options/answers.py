@@ -50,6 +50,15 @@ QUERY = Command(
             "record with a number for each value; each is on attributes that were perturbed together",
         ),
         option(
+            "--cut",
+            action="append",
+            default=[],
+            metavar="VERTICES",
+            help="of a perturbed graph: estimate how many edges join these vertices, such as 0,4,17, and all "
+            "others. Its rows are the pairs of vertices in turn (0 and 1, 0 and 2, ...), perturbed with "
+            "--row-order public. Can be repeated",
+        ),
+        option(
             "--proper",
             action="store_true",
             help="of a perturbed table: give in place of each unbiased estimate the nearest answer that a "

@@ -9,6 +9,7 @@ from pgmjax.cli.options.shared import ESCAPE_FORMULAS, JSON, LEDGER, NEW_FOLDER,
 RESPONSES = ("parquet", "csv", "none")
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
 USELESS = ("refuse", "answer")
+ROW_ORDERS = ("sorted", "public")
 _TEXT_ENCODING = option(
     "--text-encoding",
     metavar="NAME",
@@ -63,6 +64,13 @@ PERTURB = Command(
                 choices=USELESS,
                 help="what to do if the noise would be larger than what is estimated: refuse (default), or "
                 "answer all the same",
+            ),
+            option(
+                "--row-order",
+                default="sorted",
+                choices=ROW_ORDERS,
+                help="sorted (default): by their answers. public: as in the table, whose order you promise "
+                "to depend on no private value, such as all pairs of vertices of a graph in turn",
             ),
         ),
         group("privacy", *budget(), *LEDGER),
