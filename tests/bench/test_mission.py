@@ -21,17 +21,17 @@ def fails():
 
 
 def test_a_cell_that_fails_fails_the_run(mission, monkeypatch, capsys):
-    works = next(system for system in mission.SYSTEMS if system.name == "cuts of a graph")
+    works = next(system for system in mission.SYSTEMS if system.name == "own loss and oracle")
     monkeypatch.setattr(mission, "SYSTEMS", [works])
     assert mission.main([]) == 0
     said = capsys.readouterr().out
-    assert "all work" in said and "none: a cut needs the place of every pair" in said
+    assert "all work" in said and "none: they are code" in said
     for change, message in (
         ({"python": fails}, "it does not work"),
         ({"command": ("query nowhere a=1", "a")}, "pgmjax query nowhere a=1: pgmjax: There is no folder"),
         ({"command": ("mechanisms", "no such line")}, "does not print"),
         ({"notebook": (works.notebook[0], "no such word")}, "has no no such word"),
-        ({"page": ("docs/local.md#nowhere", "x")}, "has no section nowhere"),
+        ({"page": ("docs/own.md#nowhere", "x")}, "has no section nowhere"),
         ({"page": (works.page[0], "no such word")}, "has no such word"),
     ):
         monkeypatch.setattr(mission, "SYSTEMS", [dataclasses.replace(works, **change)])
