@@ -23,6 +23,7 @@ from pgmjax.cli.typed import of_file
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
+from pgmjax.history.bayes.consistent import InferenceControl
 from pgmjax.history.bayes.inference import Claim, Verdict
 from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import DESCRIPTION, History
@@ -489,15 +490,50 @@ def _blue(history: History, arguments: argparse.Namespace) -> tuple[BestLinearUn
     unknown = any(distribution is None for distribution in history.distributions)
     continuous = arguments.continuous or unknown
     note = "The noise is taken to be continuous." if continuous else ""
-    return BestLinearUnbiased.of(history, continuous=continuous), (note,) * bool(note)
+    blue = BestLinearUnbiased.of(history, continuous=continuous)
+    if arguments.watch is not None:
+        watched = _watched(arguments.watch, history.domain)
+        InferenceControl(watched, arguments.level).check(blue)
+    return blue, (note,) * bool(note)
+
+
+def _watched(path: str, domain: Domain) -> list[tuple[Query, Claim]]:
+    """Return the claims of a file that must not become certain.
+
+    Raises:
+        ValueError: it is absent or holds something else; the message has the number of the entry.
+    """
+    if not pathlib.Path(path).is_file():
+        raise ValueError(files.absent("file of --watch", path))
+    listed = files.parse_json(files.read_text(pathlib.Path(path)))
+    form = '{"query": "age<20", "at_least": 5}'
+    if not isinstance(listed, list) or not listed:
+        raise ValueError(f"{path} must be a JSON list of what is watched, such as [{form}].")
+    found = []
+    for number, entry in enumerate(listed, start=1):
+        try:
+            ends = {key: entry[key] for key in ("at_least", "at_most") if key in entry}
+            asked = query_text.conditions(entry["query"], domain).query
+            claim = _claim_of(*(ends.get(key) for key in ("at_least", "at_most")))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path}, entry {number}, must be such as {form}.") from error
+        except ValueError as error:
+            raise ValueError(f"{path}, entry {number}: {error}") from error
+        if claim is None or len(entry) != len(ends) + 1:
+            raise ValueError(f"{path}, entry {number}, must have query, and at_least or at_most, alone.")
+        found.append((asked, claim))
+    return found
 
 
 def _claim(arguments: argparse.Namespace) -> Claim | None:
     """Return the claim to test, None if there is none."""
-    low, high = arguments.at_least, arguments.at_most
+    return _claim_of(arguments.at_least, arguments.at_most)
+
+
+def _claim_of(low: float | None, high: float | None) -> Claim | None:
     if low is None and high is None:
         return None
-    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
     if not low <= high:
         raise ValueError(f"--at-least must be at most --at-most, got {low:g} and {high:g}.")
     return Claim(low, high)

@@ -286,6 +286,39 @@ def test_bad_input(folder, capsys, words, message):
     assert message in said.err and not said.out
 
 
+WATCH = ("h.csv", "a<=1", "--domain", "d.json", "--method")
+
+
+@pytest.mark.parametrize("method", ["best-linear", "posterior"])
+def test_what_must_not_be_certain_is_not_answered(folder, capsys, method):
+    """The answer to a<=1,b=0 alone decides the claim: 19 with its noise."""
+    for least, code in ((0, 2), (1000, 0)):
+        (folder / "w.json").write_text(json.dumps([{"query": "a<=1,b=0", "at_least": least}]))
+        assert main(["history", "ask", *WATCH, method, "--watch", "w.json"]) == code
+        said = capsys.readouterr()
+        assert ("1 of 1 watched" in said.err and not said.out) if code else said.out.startswith("a<=1: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"query": "a=0"}', "JSON list"),
+        ('[{"query": "a=0"}]', "entry 1"),
+        ('[{"query": "a=0", "at_least": 3}, {"query": "z=1", "at_least": 3}]', "entry 2"),
+        ('[{"query": "a=0", "at_least": 3, "at_most": 1}]', "3 and 1"),
+        ('[{"query": "a=0", "at_least": 3, "level": 1}]', "entry 1"),
+        ('[{"query": "a=0", "at_least": "x"}]', "entry 1"),
+        ("[3]", "entry 1"),
+        (None, "w.json"),
+    ],
+)
+def test_bad_files_of_claims(folder, capsys, text, said):
+    if text is not None:
+        (folder / "w.json").write_text(text)
+    assert main(["history", "ask", *WATCH, "best-linear", "--watch", "w.json"]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_answers_that_hardly_agree_are_told(folder, capsys):
     """A zero less: 7 standard deviations, which is said; noise of two is not."""
     for total, said in ((19, True), (200, False)):

@@ -17,6 +17,7 @@ TAKES = {
     "level": METHODS[3:],
     "at_least": METHODS[3:],
     "at_most": METHODS[3:],
+    "watch": METHODS[3:],
     "continuous": METHODS[3:],
     "biased": METHODS[3:4],
 }
@@ -92,6 +93,12 @@ _ASK = Command(
                 "--at-least", type=float, metavar="LOW", help="test whether exact answers are at least LOW"
             ),
             option("--at-most", type=float, metavar="HIGH", help="test whether they are at most HIGH"),
+            option(
+                "--watch",
+                metavar="FILE",
+                help='JSON list of what nobody may be sure of, such as [{"query": "age<20", "at_least": 5}]: '
+                "nothing is answered if the answers make one of these as probable as --level",
+            ),
             option(
                 "--biased",
                 action="store_true",
