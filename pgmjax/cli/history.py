@@ -509,7 +509,7 @@ def _watched(path: str, domain: Domain) -> list[tuple[Query, Claim]]:
     form = '{"query": "age<20", "at_least": 5}'
     if not isinstance(listed, list) or not listed:
         raise ValueError(f"{path} must be a JSON list of what is watched, such as [{form}].")
-    found = []
+    found: list[tuple[Query, Claim]] = []
     for number, entry in enumerate(listed, start=1):
         try:
             ends = {key: entry[key] for key in ("at_least", "at_most") if key in entry}

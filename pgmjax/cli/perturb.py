@@ -97,11 +97,11 @@ class PerturbJob(jobs.Job):
 
     def run(self, **given: Any) -> Any:
         """Spend the budget and return the table; see `RandomizedResponse.perturb`."""
-        order = "table" if self.is_ordered else "sorted"
-        public = self.is_ordered
-        return self.chosen.perturb(
-            self.table, self.attributes, row_order=order, row_order_is_public=public, **given
-        )
+        if self.is_ordered:
+            given |= {"row_order": "table", "row_order_is_public": True}
+        else:
+            given |= {"row_order": "sorted"}
+        return self.chosen.perturb(self.table, self.attributes, **given)
 
     def write(self, place: pathlib.Path, release: Any, **output: Any) -> Mapping[str, Exception]:
         """Write the table, its rows as a plain file if that can be, and the record."""

@@ -112,11 +112,8 @@ FAULTS = (
         "perturbed rows lie in the order of the table",
         "pgmjax.cli.perturb",
         "PerturbJob.run",
-        old="self.chosen.perturb(self.table, self.attributes, row_order='sorted', **given)",
-        new=(
-            "self.chosen.perturb(self.table, self.attributes, row_order='table', row_order_is_public=True, "
-            "**given)"
-        ),
+        old="if self.is_ordered: ...\nelse: ...",
+        new="given |= {'row_order': 'table', 'row_order_is_public': True}",
         tests=("tests/cli/test_perturb.py",),
     ),
     Fault(
