@@ -1,5 +1,6 @@
 """Every oracle against brute force in plain NumPy: values, gradients, zeros, transformations."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,6 +43,8 @@ def test_matches_brute_force_in_float64(kind, name):
         with jax.enable_x64(True):
             arrays = [jnp.asarray(t) for t in tables]
             log_z, marginals = infer(oracle, arrays)
+            chex.assert_rank(log_z, 0)
+            chex.assert_trees_all_equal_shapes_and_dtypes(tuple(arrays), marginals)
             np.testing.assert_allclose(log_z, models.log_partition(logits), atol=1e-9)
             again, largest = scalars(oracle, arrays)
             np.testing.assert_allclose(again, log_z, atol=1e-12)
@@ -103,7 +106,8 @@ def test_gradients_stay_finite_with_zeros(kind):
     oracle = build(kind, structure)
     tables = tuple(jnp.asarray(t, jnp.float32) for t in models.potentials(structure, zeros=0.5))
     gradient = jax.jit(jax.grad(lambda t: sum(jnp.sum(m**2) for m in oracle.infer(t)[1])))(tables)
-    assert all(np.isfinite(g).all() for g in gradient)
+    chex.assert_tree_all_finite(gradient)
+    chex.assert_trees_all_equal_shapes_and_dtypes(tables, gradient)
 
 
 def test_impossible_models_are_minus_infinity_never_nan(kind):
