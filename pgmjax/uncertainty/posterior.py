@@ -146,8 +146,8 @@ EMPTY, ROUNDS, FLOOR = 8.0, 2, 0.15
 is divided, in its standard deviations. Chosen for the coverage of slopes and means of single tables of two
 columns at three levels of noise (docs/lab/coverage.md)."""
 Fits = Callable[[Sequence[Sequence[LinearMeasurement]], Sequence[float] | None, bool], list[GraphicalModel]]
-"""Fits models to rows of noisy answers of one structure. Given are the rows, the number of records of each (None
-for answers as they were drawn), and whether roughly will do."""
+"""Fits models to rows of noisy answers of one structure. Given are the rows, the number of records of each
+(None for answers as they were drawn), and whether roughly will do."""
 
 
 def draws_of(
