@@ -236,7 +236,12 @@ def sync(path: pathlib.Path) -> None:
     """Put the contents of a file, or the names in a folder, on disk; names on POSIX only."""
     if os.name != "posix" and path.is_dir():
         return
-    handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+    try:
+        handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+    except PermissionError:
+        if path.is_dir():  # others may write into it without reading it, and its names are then beyond reach
+            return
+        raise
     try:
         os.fsync(handle)
     except OSError as error:

@@ -159,7 +159,7 @@ def _key(arguments: tuple[Any, ...], named: dict[str, Any], static: tuple[int, .
     """Return what determines a program: static arguments, and the form of the others."""
     traced = [argument for place, argument in enumerate(arguments) if place not in static]
     leaves, tree = jax.tree.flatten((traced, named))
-    # a list, and no call of NumPy for each: of small models this is a good part of a call
+    # a list, and no call of NumPy for each leaf: with a small model that would be a good part of a call
     forms = tuple(
         [
             (getattr(leaf, "shape", ()), getattr(leaf, "dtype", type(leaf)), getattr(leaf, "weak_type", None))

@@ -5,7 +5,6 @@ A query must be on attributes that were perturbed together, each record's answer
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -39,14 +38,14 @@ def of_workload(table: PerturbedTable, path: str, proper: bool) -> Told:
     listed, said = [], []
     names: dict[str, None] = {}
     for entry in jobs.read_workload(path, table.domain).entries:
-        answers = _sums(table, entry.query, proper)
+        answers, values = _sums(table, entry.query, proper)
         names |= dict.fromkeys(entry.query.clique)
         low, high = interval(answers)
         for k, name in enumerate(row_names_of(entry.query, table.domain)):
             ends = [float(low[k]), float(high[k])]
-            line = {"query": name, "estimate": float(answers.value[k]), "stddev": float(answers.stddev[k])}
+            line = {"query": name, "estimate": float(values[k]), "stddev": float(answers.stddev[k])}
             listed.append({**line, "interval": ends, "useless": bool(answers.useless[k])})
-            words = f"{name}: {answers.value[k]:,.6g}, standard error {answers.stddev[k]:,.4g}"
+            words = f"{name}: {values[k]:,.6g}, standard error {answers.stddev[k]:,.4g}"
             said.append(f"{words}, {LEVEL:.0%} interval {low[k]:,.6g} to {high[k]:,.6g}{noisy(answers, k)}")
     said.append(f"Sums over all {table.rows:,} rows; divide by them for means.")
     return {"level": LEVEL, "answers": listed}, said, tuple(names)
@@ -61,18 +60,19 @@ def of_mean(table: PerturbedTable, text: str, proper: bool) -> Told:
             f"Not every value of {name} is a number, so that its mean is not one over all rows: ask for sums "
             "by --workload, with a number for each value."
         )
-    answers = _sums(table, Product({name: matrix(middle[None])}), proper).times(1 / table.rows)
+    sums, values = _sums(table, Product({name: matrix(middle[None])}), proper)
+    answers = sums.times(1 / table.rows)
     ends = [float(end[0]) for end in interval(answers)]
     reach = float(np.maximum(high - middle, middle - low).max())
-    value, spread = float(answers.value[0]), float(answers.stddev[0])
+    value, spread = float(values[0]) / table.rows, float(answers.stddev[0])
     said = [
         f"mean of {name}: {value:,.6g} in {table.rows:,} rows, standard error {spread:,.4g}, {LEVEL:.0%} "
         f"interval {ends[0]:,.6g} to {ends[1]:,.6g}{noisy(answers, 0)}"
     ]
     if reach > 0:
         said.append(
-            f"  Values are taken in the middle of their bins; a mean may be off by up to {reach:,.6g}, which "
-            "no interval knows. Finer bins narrow it, with more noise."
+            "  Values are taken in the middle of their bins, or where `within` has their mean; a mean may be "
+            f"off by up to {reach:,.6g}, which no interval knows. Finer bins narrow it, with more noise."
         )
     told = {"estimate": value, "stddev": spread, "interval": ends, "useless": bool(answers.useless[0])}
     return {"mean": name, "level": LEVEL, **told, "reach_within_bins": reach}, said, (name,)
@@ -121,7 +121,7 @@ def _vertices(text: str, number: int) -> list[int]:
 
 
 def interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower and upper ends, within the range of possible answers."""
+    """Return lower and upper ends about unbiased answers, within the range of possible ones."""
     half = answers.half_width(LEVEL)
     low, high = (np.clip(answers.value + side * half, answers.low, answers.high) for side in (-1, 1))
     return low, high
@@ -137,15 +137,14 @@ def nearest(counts: np.ndarray, rows: int) -> np.ndarray:
     return np.rint(ProperEstimator([0, 1], rows=rows).nearest(counts / rows) * rows)
 
 
-def _sums(table: PerturbedTable, query: Query, proper: bool) -> UnbiasedAnswers:
-    """Return sums of a query's functions over all rows."""
+def _sums(table: PerturbedTable, query: Query, proper: bool) -> tuple[UnbiasedAnswers, np.ndarray]:
+    """Return unbiased sums of a query's functions over all rows, and the estimates to tell."""
     column = _column(table, query)
     universe = Universe(table.domain, column.attributes)
     answers = answer_queries(column, universe, query, useless="answer").times(table.rows)
-    if proper:
-        values = _proper_answers(query, universe.domain, answers.value, table.rows)
-        answers = dataclasses.replace(answers, value=values)
-    return answers
+    if not proper:
+        return answers, answers.value
+    return answers, _proper_answers(query, universe.domain, answers.value, table.rows)
 
 
 def _column(table: PerturbedTable, query: Query) -> ResponseColumn:

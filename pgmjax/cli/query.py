@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import itertools
 import pathlib
 import re
@@ -410,16 +409,16 @@ def _perturbed_conditions(table: PerturbedTable, arguments: argparse.Namespace) 
     asked = [query_text.conditions(text, table.domain) for text in texts]
     codes = [{name: [*map(Code, found)] for name, found in each.codes.items()} for each in asked]
     answers = answer_conditions(table, codes, useless="answer").times(table.rows)
-    answers = _proper(answers, table, arguments)
+    values = _estimates(answers, table, arguments)
     low, high = functions.interval(answers)
-    shares = answers.value / table.rows
+    shares = values / table.rows
     listed, said = [], []
     for i, text in enumerate(texts):
         near = [float(low[i] / table.rows), float(high[i] / table.rows)]
-        answer = {"query": text, "estimate": float(answers.value[i]), "stddev": float(answers.stddev[i])}
+        answer = {"query": text, "estimate": float(values[i]), "stddev": float(answers.stddev[i])}
         answer |= {"interval": [float(low[i]), float(high[i])], "share": float(shares[i])}
         listed.append({**answer, "share_interval": near, "useless": bool(answers.useless[i])})
-        count = f"{answers.value[i]:,.1f} of {table.rows:,} rows ({shares[i]:.2%})"
+        count = f"{values[i]:,.1f} of {table.rows:,} rows ({shares[i]:.2%})"
         error = f"standard error {answers.stddev[i]:,.1f}"
         interval = f"{LEVEL:.0%} interval {low[i]:,.1f} to {high[i]:,.1f}"
         interval += f", as a share {near[0]:.2%} to {near[1]:.2%}"
@@ -431,28 +430,24 @@ def _perturbed_marginal(table: PerturbedTable, arguments: argparse.Namespace) ->
     clique = read_names(arguments.marginal, table.domain)
     names = [table.domain.attribute(name).code_names() for name in clique]
     answers = answer_cells(table, clique, useless="answer").times(table.rows)
-    answers = _proper(answers, table, arguments)
+    values = _estimates(answers, table, arguments)
     low, high = functions.interval(answers)
     shape = table.domain.shape_of(clique)
     told = {
         "level": LEVEL,
         "values": dict(zip(clique, names, strict=True)),
-        "estimate": answers.value.reshape(shape).tolist(),
+        "estimate": values.reshape(shape).tolist(),
         "stddev": answers.stddev.reshape(shape).tolist(),
         "interval": np.stack([low, high], axis=-1).reshape(*shape, 2).tolist(),
     }
-    columns = {"estimate": answers.value, "stddev": answers.stddev, "low": low, "high": high}
+    columns = {"estimate": values, "stddev": answers.stddev, "low": low, "high": high}
     columns |= {"share_low": low / table.rows, "share_high": high / table.rows}
     return told, [*_lines(clique, names, **columns)], _every_code(table.domain, clique)
 
 
-def _proper(
-    answers: UnbiasedAnswers, table: PerturbedTable, arguments: argparse.Namespace
-) -> UnbiasedAnswers:
-    """Return counts as they are, or by --proper the nearest that a table may have."""
-    if not arguments.proper:
-        return answers
-    return dataclasses.replace(answers, value=functions.nearest(answers.value, table.rows))
+def _estimates(answers: UnbiasedAnswers, table: PerturbedTable, arguments: argparse.Namespace) -> np.ndarray:
+    """Return unbiased counts, or by --proper the nearest that a table may have."""
+    return functions.nearest(answers.value, table.rows) if arguments.proper else answers.value
 
 
 def _perturbed_functions(table: PerturbedTable, arguments: argparse.Namespace) -> _Answered:

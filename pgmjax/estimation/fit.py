@@ -347,8 +347,10 @@ def _stage(
         problem.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
         if problem.callback is not None:
             counts = functools.partial(_counts, problem, objective, point)
-            answer = problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
-            problem.halts.extend([True] * (isinstance(answer, bool | np.bool_) and bool(answer)))
+            answer: Any = problem.callback(FitProgress(before + steps, loss, gap + slack, counts))
+            # a comparison of numbers of NumPy or JAX too, and nothing else that is true
+            told = getattr(answer, "dtype", None) == np.bool_ and np.ndim(answer) == 0
+            problem.halts.extend([True] * ((told or isinstance(answer, bool)) and bool(answer)))
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
     solver = solvers.build(problem.estimator.solver)

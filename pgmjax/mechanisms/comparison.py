@@ -291,7 +291,7 @@ def _chosen(listed: Sequence[str | type[Mechanism]] | None) -> dict[str, type[Me
     """Return the mechanisms to compare by their names.
 
     Raises:
-        ValueError: an unknown one, two of one name, or none.
+        ValueError: an unknown one, a class without a name, two of one name, or none.
     """
     known = names()
     if listed is None:
@@ -299,6 +299,8 @@ def _chosen(listed: Sequence[str | type[Mechanism]] | None) -> dict[str, type[Me
     found: list[tuple[str, type[Mechanism]]] = []
     for each in checks.several("mechanisms", listed, "names"):
         if isinstance(each, type) and issubclass(each, Mechanism):
+            if not isinstance(getattr(each, "name", None), str):
+                raise ValueError(f"The class {each.__name__} has no name: write one, such as name = 'own'.")
             found.append((each.name, each))
         else:
             name = checks.choice("mechanisms", each, known, "a class of Mechanism")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -41,6 +42,7 @@ _LEFT, _WIDE = 0.1, 10**7
 the potentials of cells near zero run away there, and a step takes ten times as long: a fit of seven
 attributes with all pairs 56 CPU seconds, and 2.8 with a tenth. Of small models it would make the intervals
 too narrow."""
+_Rows = Sequence[Sequence[LinearMeasurement]]
 
 
 class Answer(NamedTuple):
@@ -229,7 +231,7 @@ class Analysed(Named):
         Each is of one draw of the posterior of the noisy answers, with records drawn independently of one
         another. A draw is fitted without regularisation, whose bias would lie in no interval, and without a
         prior or public facts, which are no part of what the noisy answers say. Cells that noise alone may
-        fill are left empty in it, so that dependence is not lost where most cells are. An adaptive
+        fill are left empty in it, so that less dependence is lost where most cells are empty. An adaptive
         mechanism's choice of what to measure is taken as it was: what it adds to the error is in no interval.
         This costs no privacy.
 
@@ -349,12 +351,17 @@ class Analysed(Named):
 
         rough = dataclasses.replace(estimator, max_steps=_ROUGH_STEPS)
 
-        def alone(rows: Sequence[Sequence[LinearMeasurement]], roughly: bool) -> list[GraphicalModel]:
+        def alone(rows: _Rows, totals: Sequence[float] | None, roughly: bool) -> list[GraphicalModel]:
             fit = (rough if roughly else estimator).fit
-            return [fit(domain, row, total).model for row in rows]
+            if totals is None:
+                return [fit(domain, row, total).model for row in rows]
+            # lowered answers are nobody's: that they do not add up to the total is no news
+            with warnings.catch_warnings(action="ignore"):
+                return [fit(domain, row, own).model for row, own in zip(rows, totals, strict=True)]
 
-        def together(rows: Sequence[Sequence[LinearMeasurement]], roughly: bool) -> list[GraphicalModel]:
-            return [each.model for each in (rough if roughly else estimator).fit_batch(domain, rows, total)]
+        def together(rows: _Rows, totals: Sequence[float] | None, roughly: bool) -> list[GraphicalModel]:
+            fit = (rough if roughly else estimator).fit_batch
+            return [each.model for each in fit(domain, rows, total if totals is None else totals)]
 
         (plain,) = emptied([measurements], alone)
         return plain, draws_of(plain, measurements, draws, seed, fitted=together, people=people)

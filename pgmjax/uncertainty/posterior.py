@@ -16,9 +16,8 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, is_marginal
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.queries import marginal
 from pgmjax.uncertainty import bootstrap
 
 
@@ -146,8 +145,9 @@ EMPTY, ROUNDS, FLOOR = 8.0, 2, 0.15
 """Share of a table's lowering over that of its negative answers, refits, and the least count by which a noise
 is divided, in its standard deviations. Chosen for the coverage of slopes and means of single tables of two
 columns at three levels of noise (docs/lab/coverage.md)."""
-Fits = Callable[[Sequence[Sequence[LinearMeasurement]], bool], list[GraphicalModel]]
-"""Fits models to rows of noisy answers of one structure; the second argument says whether roughly will do."""
+Fits = Callable[[Sequence[Sequence[LinearMeasurement]], Sequence[float] | None, bool], list[GraphicalModel]]
+"""Fits models to rows of noisy answers of one structure. Given are the rows, the number of records of each
+(None for answers as they were drawn), and whether roughly will do."""
 
 
 def draws_of(
@@ -182,7 +182,7 @@ def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[G
     that lower the loss plus ``share`` times the sum of log(count + FLOOR * stddev). With a share of 1, cells
     below about two standard deviations become empty. The share of a table is `EMPTY` times that of its
     negative answers, at most 1, as a table without empty cells has hardly any; answers other than counts of
-    cells stay.
+    cells stay. The number of records is that of the first fit.
 
     Args:
         rows: noisy answers, of the same cliques and queries in each row.
@@ -193,18 +193,20 @@ def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[G
     """
     shares = [[_empty_share(one) for one in row] for row in rows]
     rounds = ROUNDS if np.any(shares) else 0
-    models = fitted(rows, rounds > 0)
+    models = fitted(rows, None, rounds > 0)
+    # lowered answers add up to fewer records than there are
+    totals = [float(model.total) for model in models]
     for left in reversed(range(rounds)):
         lowered = [
             [_lowered(one, share, model) for one, share in zip(row, own, strict=True)]
             for row, own, model in zip(rows, shares, models, strict=True)
         ]
-        models = fitted(lowered, left > 0)
+        models = fitted(lowered, totals, left > 0)
     return models
 
 
 def _empty_share(measurement: LinearMeasurement) -> float:
-    if measurement.query != marginal(measurement.clique):
+    if not is_marginal(measurement):
         return 0.0
     return min(1.0, EMPTY * float(np.mean(measurement.flat_values() < 0)))
 

@@ -243,3 +243,22 @@ def test_what_was_not_put_on_disk_is_not_named(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="Invalid"):
         files.write_private(tmp_path / "x", lambda file: file.write(b"1"))
     assert os.listdir(tmp_path) == ["made"]
+
+
+def test_a_folder_that_may_be_written_and_not_read_takes_what_was_made(tmp_path, monkeypatch):
+    """Its names cannot be put on disk, which is no reason to call what stands there a failure."""
+    opened = os.open
+
+    def unreadable(path, *given, **more):
+        if pathlib.Path(path) == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *given, **more)
+
+    monkeypatch.setattr(os, "open", unreadable)
+    with reserve_folder(tmp_path / "made") as folder:
+        (folder / "x").write_text("1")
+    assert (tmp_path / "made" / "x").read_text() == "1"
+    (tmp_path / "y").write_text("1")
+    monkeypatch.setattr(os, "open", lambda *given, **more: unreadable(tmp_path))
+    with pytest.raises(PermissionError):
+        files.sync(tmp_path / "y")

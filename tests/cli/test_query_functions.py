@@ -64,12 +64,15 @@ def test_proper_answers_are_those_of_some_table(place, capsys):
             np.ravel([x["estimate"] for x in each.get("answers", [each])]) for each in (plain, proper)
         )
         assert np.all(nearest == np.clip(np.rint(counts), 0, 400)) and np.any(nearest != counts)
+        # the half-width is one about the unbiased answer
+        ends = [[x["interval"] for x in each.get("answers", [each])] for each in (plain, proper)]
+        assert ends[0] == ends[1]
     asked = place / "codes", "--workload", place / "w.json"
     plain, proper = (ask(capsys, *asked, *more)["answers"] for more in ([], ["--proper"]))
     for one, other in zip(plain, proper, strict=True):
         step = 0.5 if "age" in one["query"] else 1
         assert other["estimate"] % step == pytest.approx(0, abs=1e-6)
-        assert abs(other["estimate"] - one["estimate"]) <= step
+        assert abs(other["estimate"] - one["estimate"]) <= step and other["interval"] == one["interval"]
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,7 @@ def test_a_model_that_is_too_large_is_refused_and_others_run():
         ({"mechanisms": ["mst", "mst"]}, ValueError, "different names"),
         ({"mechanisms": ["mst", pj.mechanisms.MST]}, ValueError, "different names"),
         ({"mechanisms": [pj.Estimator]}, ValueError, "a class of Mechanism, got the class Estimator"),
+        ({"mechanisms": [pj.mechanisms.Mechanism]}, ValueError, "class Mechanism has no name"),
         ({"mechanisms": "mst"}, TypeError, "mechanisms.*str"),
         ({"workload": pj.Workload([["a", "z"]])}, ValueError, "'z'"),
         ({"records": 0}, ValueError, "records.*0"),

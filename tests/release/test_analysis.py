@@ -1,6 +1,7 @@
 """Estimates of anything by draws: closed forms, coverage of the counted table, and what is refused."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -133,6 +134,23 @@ def test_a_function_that_fails_on_some_draws_says_on_how_many():
             made.estimate(lambda model: 1.0, draws)
     with pytest.raises(ValueError, match=r"level.*1"):
         made.estimate(lambda model: 1.0, 3, level=1)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_draws_of_a_sparse_table_have_as_many_records_as_the_release(relation):
+    """Answers are lowered where cells are empty: neither totals nor warnings are taken from those."""
+    domain, rng = pj.Domain({"x": 30, "y": 30}), np.random.default_rng(0)
+    x = rng.integers(0, 30, 3000)
+    data = pj.Dataset.from_columns(domain, {"x": x, "y": np.minimum(x + rng.integers(0, 2, 3000), 29)})
+    made = pj.mechanisms.Marginals(0.3, relation, backend=SeededBackend(0, insecure=True))
+    release = made.run(data, pj.Workload([["x", "y"]]), show_progress=False)
+    with warnings.catch_warnings(action="error"):
+        plain, models = release._drawn_models(4, 0, people=True)
+    assert math.isclose(plain.total, release.model.total, rel_tol=1e-9)
+    spread = math.sqrt(900) * float(release.measurements[0].stddev)
+    totals = np.array([model.total for model in models])
+    assert (np.abs(totals - plain.total) < 5 * spread).all()
+    assert (totals == plain.total).all() == (relation == "replace-one")
 
 
 def test_tables_that_no_memory_holds_are_refused_before_a_draw_is_fitted(monkeypatch):

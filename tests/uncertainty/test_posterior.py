@@ -103,7 +103,7 @@ def covered(draw, releases=40, number=4000, m=10):
 
 
 def independent(model, noisy, m, seed, number):
-    def fitted(rows, roughly):
+    def fitted(rows, totals, roughly):
         return [fit.model for fit in PLAIN.fit_batch(DOMAIN, rows, float(number))]
 
     models = draws_of(model, noisy, m, seed, fitted=fitted)
@@ -135,7 +135,7 @@ def test_dependence_is_not_lost_where_most_cells_are_empty():
     clique = ("x", "y")
     rows = [[pj.LinearMeasurement(clique, true + rng.normal(0, 28, (10, 10)), 28.0)] for _ in range(24)]
 
-    def fitted(given, roughly=False):
+    def fitted(given, totals=None, roughly=False):
         return [fit.model for fit in PLAIN.fit_batch(domain, given, total)]
 
     aim = slopes([PLAIN.fit(domain, [pj.LinearMeasurement(clique, true, 1.0)], total).model])
@@ -147,7 +147,7 @@ def test_dependence_is_not_lost_where_most_cells_are_empty():
 def test_tables_without_empty_cells_and_other_answers_are_fitted_once():
     calls = []
 
-    def fitted(rows, roughly):
+    def fitted(rows, totals, roughly):
         calls.append((rows, roughly))
         return [fit.model for fit in PLAIN.fit_batch(DOMAIN, rows, 100.0)]
 
