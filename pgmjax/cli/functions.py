@@ -6,7 +6,7 @@ A query must be on attributes that were perturbed together, each record's answer
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -35,18 +35,14 @@ Told = tuple[dict[str, Any], list[str], tuple[str, ...]]
 
 def of_workload(table: PerturbedTable, path: str, proper: bool) -> Told:
     """Return the sum of every query of a workload over all rows."""
-    listed, said = [], []
+    listed: list[dict[str, Any]] = []
+    said: list[str] = []
     names: dict[str, None] = {}
     for entry in jobs.read_workload(path, table.domain).entries:
         answers, values = _sums(table, entry.query, proper)
         names |= dict.fromkeys(entry.query.clique)
-        low, high = interval(answers)
-        for k, name in enumerate(row_names_of(entry.query, table.domain)):
-            ends = [float(low[k]), float(high[k])]
-            line = {"query": name, "estimate": float(values[k]), "stddev": float(answers.stddev[k])}
-            listed.append({**line, "interval": ends, "useless": bool(answers.useless[k])})
-            words = f"{name}: {values[k]:,.6g}, standard error {answers.stddev[k]:,.4g}"
-            said.append(f"{words}, {LEVEL:.0%} interval {low[k]:,.6g} to {high[k]:,.6g}{noisy(answers, k)}")
+        lines, words = _lines(row_names_of(entry.query, table.domain), answers, values)
+        listed, said = listed + lines, said + words
     said.append(f"Sums over all {table.rows:,} rows; divide by them for means.")
     return {"level": LEVEL, "answers": listed}, said, tuple(names)
 
@@ -78,30 +74,45 @@ def of_mean(table: PerturbedTable, text: str, proper: bool) -> Told:
     return {"mean": name, "level": LEVEL, **told, "reach_within_bins": reach}, said, (name,)
 
 
-def of_cuts(table: PerturbedTable, texts: Sequence[str]) -> Told:
+def of_cuts(table: PerturbedTable, texts: Sequence[str], proper: bool) -> Told:
     """Return the numbers of edges between sets of vertices and all others, of a table of pairs."""
     vertices = (1 + math.isqrt(1 + 8 * table.rows)) // 2
-    if vertices * (vertices - 1) // 2 != table.rows:
+    pairs = vertices * (vertices - 1) // 2
+    if pairs != table.rows:
         raise ValueError(
             f"--cut is of a graph, whose rows are all pairs of its vertices, and {table.rows:,} is no number "
-            f"of pairs: {vertices:,} vertices have {vertices * (vertices - 1) // 2:,}."
+            f"of pairs: {vertices:,} vertices have {pairs:,}."
+        )
+    domain, ordered = table.domain, table.row_order == "table"
+    edges = [each for each in table.columns if not each.unary and domain.size(each.attributes) == 2]
+    if not ordered or len(table.columns) != 1 or not edges:
+        raise ValueError(
+            "--cut is of a graph: one column that says of each pair of vertices whether an edge joins them, "
+            "0 or 1, perturbed with --row-order public and --encoding direct. This table has "
+            f"{', '.join(domain)}, with rows {'in their own order' if ordered else 'sorted'}."
         )
     sets = np.zeros((len(texts), vertices), np.uint8)
     for row, text in zip(sets, texts, strict=True):
         row[_vertices(text, vertices)] = 1
     answers = PerturbedGraph.of(table, vertices).cuts(sets, useless="answer")
+    values = np.rint(np.clip(answers.value, answers.low, answers.high)) if proper else answers.value
+    listed, said = _lines([f"edges between {text} and all others" for text in texts], answers, values)
+    return {"vertices": vertices, "level": LEVEL, "answers": listed}, said, tuple(domain)
+
+
+def _lines(
+    names: Iterable[str], answers: UnbiasedAnswers, values: np.ndarray
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return each answer for JSON and in words: the value to tell, and the interval of the unbiased one."""
     low, high = interval(answers)
     listed, said = [], []
-    for k, text in enumerate(texts):
-        line = {"cut": text, "estimate": float(answers.value[k]), "stddev": float(answers.stddev[k])}
+    for k, name in enumerate(names):
+        line = {"query": name, "estimate": float(values[k]), "stddev": float(answers.stddev[k])}
         ends = [float(low[k]), float(high[k])]
         listed.append({**line, "interval": ends, "useless": bool(answers.useless[k])})
-        said.append(
-            f"edges between {text} and all others: {answers.value[k]:,.1f}, standard error "
-            f"{answers.stddev[k]:,.1f}, {LEVEL:.0%} interval {low[k]:,.1f} to {high[k]:,.1f}"
-            f"{noisy(answers, k)}"
-        )
-    return {"vertices": vertices, "level": LEVEL, "answers": listed}, said, tuple(table.domain)
+        words = f"{name}: {values[k]:,.6g}, standard error {answers.stddev[k]:,.4g}"
+        said.append(f"{words}, {LEVEL:.0%} interval {low[k]:,.6g} to {high[k]:,.6g}{noisy(answers, k)}")
+    return listed, said
 
 
 def _vertices(text: str, number: int) -> list[int]:

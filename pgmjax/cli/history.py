@@ -45,6 +45,7 @@ from pgmjax.queries.spec import in_words, row_names
 _IMPOSSIBLE_DEVIATIONS = 20.0
 """Standard deviations by which noise does not move an answer away from the others."""
 _UNLIKELY = 1e-3  # chance of noise that is told to be unlikely
+_WATCH = '{"query": "age<20", "at_least": 5}'
 _CHECKED = 2000  # answers: as many are compared with one another within seconds
 
 
@@ -503,37 +504,36 @@ def _watched(path: str, domain: Domain) -> list[tuple[Query, Claim]]:
     Raises:
         ValueError: it is absent or holds something else; the message has the number of the entry.
     """
-    if not pathlib.Path(path).is_file():
+    file = pathlib.Path(path)
+    if not file.is_file():
         raise ValueError(files.absent("file of --watch", path))
-    listed = files.parse_json(files.read_text(pathlib.Path(path)))
-    form = '{"query": "age<20", "at_least": 5}'
-    if not isinstance(listed, list) or not listed:
-        raise ValueError(f"{path} must be a JSON list of what is watched, such as [{form}].")
-    found: list[tuple[Query, Claim]] = []
-    for number, entry in enumerate(listed, start=1):
-        try:
-            ends = {key: entry[key] for key in ("at_least", "at_most") if key in entry}
-            asked = query_text.conditions(entry["query"], domain).query
-            claim = _claim_of(*(ends.get(key) for key in ("at_least", "at_most")))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path}, entry {number}, must be such as {form}.") from error
-        except ValueError as error:
-            raise ValueError(f"{path}, entry {number}: {error}") from error
-        if claim is None or len(entry) != len(ends) + 1:
-            raise ValueError(f"{path}, entry {number}, must have query, and at_least or at_most, alone.")
-        found.append((asked, claim))
-    return found
+    try:
+        entries = files.parse_json(files.read_text(file))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    if not isinstance(entries, list) or not entries:
+        raise ValueError(f"{path} must be a JSON list of what is watched, such as [{_WATCH}].")
+    return [_watched_claim(f"{path}, entry {n}", entry, domain) for n, entry in enumerate(entries, 1)]
+
+
+def _watched_claim(where: str, entry: Any, domain: Domain) -> tuple[Query, Claim]:
+    ends = {"at_least", "at_most"}
+    named = set(entry) if isinstance(entry, dict) else set()
+    if not named & ends or named - ends != {"query"} or not isinstance(entry["query"], str):
+        raise ValueError(f"{where}, must have query, and at_least or at_most, alone, such as {_WATCH}.")
+    try:
+        asked = query_text.conditions(entry["query"], domain).query
+        return asked, Claim(entry.get("at_least", -math.inf), entry.get("at_most", math.inf))
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
 def _claim(arguments: argparse.Namespace) -> Claim | None:
     """Return the claim to test, None if there is none."""
-    return _claim_of(arguments.at_least, arguments.at_most)
-
-
-def _claim_of(low: float | None, high: float | None) -> Claim | None:
+    low, high = arguments.at_least, arguments.at_most
     if low is None and high is None:
         return None
-    low, high = -math.inf if low is None else float(low), math.inf if high is None else float(high)
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
     if not low <= high:
         raise ValueError(f"--at-least must be at most --at-most, got {low:g} and {high:g}.")
     return Claim(low, high)

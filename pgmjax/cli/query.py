@@ -455,7 +455,7 @@ def _perturbed_functions(table: PerturbedTable, arguments: argparse.Namespace) -
     if arguments.mean:
         told, said, names = functions.of_mean(table, arguments.mean, arguments.proper)
     elif arguments.cut:
-        told, said, names = functions.of_cuts(table, arguments.cut)
+        told, said, names = functions.of_cuts(table, arguments.cut, arguments.proper)
     else:
         told, said, names = functions.of_workload(table, arguments.workload, arguments.proper)
     return told, said, _every_code(table.domain, names)

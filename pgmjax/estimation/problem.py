@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.jit import precision
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
@@ -74,7 +75,8 @@ class FitProgress:
             query: over attributes that one measured clique holds together.
 
         Raises:
-            ValueError: no measured clique does.
+            TypeError: it is no query.
+            ValueError: no measured clique does, or the query names values (see `Query.over`).
 
         Example:
             >>> import pgmjax as pj
@@ -85,6 +87,7 @@ class FitProgress:
             >>> seen[-1].answer(pj.queries.marginal(["b"])).round(1).tolist()
             [50.0, 50.0]
         """
+        checks.kind(query, Query, "query must be a query such as queries.marginal(['age'])")
         measured = tuple(self.marginals)
         table = marginal_within(CliqueVector(measured, tuple(self.marginals.values())), query.clique)
         if table is None:

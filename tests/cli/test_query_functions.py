@@ -113,12 +113,18 @@ def graph(tmp_path_factory):
     place, rng = tmp_path_factory.mktemp("graph"), np.random.default_rng(0)
     first, second = np.triu_indices(40, 1)
     edges = (rng.random(len(first)) < np.where((first < 20) == (second < 20), 0.6, 0.1)).astype(int)
-    pandas.DataFrame({"edge": edges}).to_csv(place / "g.csv", index=False)
-    (place / "d.json").write_text('{"edge": 2}')
-    for order in ("public", "sorted"):
+    for name, sizes, more in (
+        ("public", {"edge": 2}, ["--row-order", "public"]),
+        ("sorted", {"edge": 2}, ["--row-order", "sorted"]),
+        ("three", {"edge": 3}, ["--row-order", "public"]),
+        ("bits", {"edge": 2}, ["--row-order", "public", "--encoding", "symmetric-unary"]),
+        ("two", {"edge": 2, "other": 2}, ["--row-order", "public"]),
+    ):
+        pandas.DataFrame(dict.fromkeys(sizes, edges)).to_csv(place / "g.csv", index=False)
+        (place / "d.json").write_text(json.dumps(sizes))
         words = ["perturb", place / "g.csv", "--domain", place / "d.json", "--each", "--epsilon", "4"]
-        words += ["--relation", "replace-one", "--quiet", "--insecure-seed", "1", "--row-order", order]
-        assert main([*map(str, words), "--out", str(place / order)]) == 0
+        words += ["--relation", "replace-one", "--quiet", "--insecure-seed", "1", *more]
+        assert main([*map(str, words), "--out", str(place / name)]) == 0
     return place, edges[(first < 20) & (second >= 20)].sum()
 
 
@@ -131,6 +137,10 @@ def test_cuts_of_a_graph(graph, capsys):
     assert first["stddev"] == pytest.approx(np.sqrt(400 * np.exp(4) / np.expm1(4) ** 2))
     assert abs(first["estimate"] - crossing) < 4 * first["stddev"] and told["vertices"] == 40
     assert one["stddev"] < first["stddev"] and one["interval"][0] < one["estimate"] < one["interval"][1]
+    assert first["query"] == f"edges between {half} and all others"
+    proper = ask(capsys, place / "public", "--cut", half, "--cut", "3", "--proper")["answers"]
+    assert [each["interval"] for each in proper] == [first["interval"], one["interval"]]
+    assert [each["estimate"] for each in proper] == [round(first["estimate"]), max(round(one["estimate"]), 0)]
     record = json.loads((place / "public" / "release.json").read_text())
     assert record["row_order"] == "table" and "promised" in record["statement"]
     assert main(["query", str(place / "public"), "--cut", "0,1"]) == 0
@@ -140,7 +150,14 @@ def test_cuts_of_a_graph(graph, capsys):
 @pytest.mark.parametrize(
     ("folder", "words", "said"),
     [
-        ("sorted", ["--cut", "0"], "sorted"),
+        (
+            "sorted",
+            ["--cut", "0"],
+            "--row-order public and --encoding direct. This table has edge, with rows sorted",
+        ),
+        ("three", ["--cut", "0"], "This table has edge, with rows in their own order"),
+        ("bits", ["--cut", "0"], "--encoding direct"),
+        ("two", ["--cut", "0"], "This table has edge, other"),
         ("public", ["--cut", "0,40"], "from 0 to 39"),
         ("public", ["--cut", "0,0"], "each once"),
         ("public", ["--cut", "a"], "'a'"),

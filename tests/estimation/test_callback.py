@@ -56,6 +56,8 @@ def test_answers_are_those_of_the_marginals_there(clique):
     np.testing.assert_allclose(seen[-1].answer(query), fit.model.answer(query), rtol=1e-6)
     with pytest.raises(ValueError, match=r"no measured clique holds \('a', 'c'\).*\('a', 'b'\)"):
         seen[0].answer(pj.queries.marginal(["a", "c"]))
+    with pytest.raises(TypeError, match=r"query must be a query such as queries.marginal\(.*got str"):
+        seen[0].answer("a=1")
 
 
 def test_marginals_are_fetched_when_asked_for():
