@@ -6,7 +6,7 @@
 The population is known: two real tables, of which records are drawn with replacement, and two made ones.
 Each release is of 5,000 such records, with seeded noise. Three routes give an interval to an analysis' value
 in the population: "tables" (20 of `Release.tables`, put together by `combine`), "draws" (`Release.estimate`
-with 40 draws, population=True), and "naive" (one of these tables, analysed as if it were the records). A line
+with 20 draws, population=True), and "naive" (one of these tables, analysed as if it were the records). A line
 has for one release which routes held, and how wide their intervals were beside those of the records
 themselves. "inside" are analyses of attributes that one measured marginal holds together.
 """
@@ -27,7 +27,7 @@ import numpy as np
 import pgmjax as pj
 from pgmjax.privacy.seeded import SeededBackend
 
-RECORDS, TABLES, DRAWS, PARTS = 5_000, 20, 40, 25
+RECORDS, TABLES, DRAWS, PARTS = 5_000, 20, 20, 25
 KEYS = ("table", "mechanism", "epsilon", "release")
 Z = 1.959963984540054
 MECHANISMS = ("marginals", "mst", "batch-aim")

@@ -164,13 +164,20 @@ class BoundLinear(BoundLoss):
         """Return the residuals at a vector of marginals."""
         cells = sum(math.prod(shape) for shape in self.shapes)
         short = dataclasses.replace(self, values=self.values[:cells], weights=self.weights[:cells])
-        zeros = jax.tree.map(np.zeros_like, (short.values, self.asked_values))
-        linear = dataclasses.replace(short, values=zeros[0], asked_values=zeros[1])
-        # what each residual changes by with each cell: the linear part at unit vectors
-        rows = [host_join(linear.standardised(unit), np.float64) for unit in np.eye(cells)]
+        # what each residual changes by with each cell: the queries' matrices
+        ends = np.cumsum([math.prod(shape) for shape in self.shapes])
+        rows = [np.diag(short.weights)]
+        for (at, query), weights, answers in zip(
+            self.layout.asked, self.asked_weights, self.asked_values, strict=True
+        ):
+            matrix = query.matrix(_axes(self.shapes[at]))
+            scale = np.broadcast_to(weights, answers.shape).reshape(-1, len(matrix), 1)
+            part = np.zeros((scale.shape[0] * len(matrix), cells))
+            part[:, ends[at] - matrix.shape[1] : ends[at]] = (scale * matrix).reshape(len(part), -1)
+            rows.append(part)
         values = host_join(short.standardised(marginals), np.float64)
         sharpness, largest = (np.full(len(values), bend) for bend in self.bends())
-        return BoundResiduals(np.stack(rows, axis=1), values, sharpness, largest, np.zeros(len(marginals)))
+        return BoundResiduals(np.concatenate(rows), values, sharpness, largest, np.zeros(len(marginals)))
 
     def padded(self, length: int) -> Self:
         """Return the loss for vectors padded to a given length; padding has weight 0."""

@@ -248,3 +248,24 @@ def test_a_row_of_a_batch_out_of_range_is_refused_as_alone():
     fine = LinearMeasurement(("b",), [3.0, 4.0], 1.0)
     with pytest.raises(ValueError, match=r"the loss of the measurement on \('b',\) could reach 1e"):
         build_rows("l2", DOMAIN, [[fine], [fine]], [10.0, 1e30])
+
+
+def test_rows_of_the_residuals_are_what_they_change_by_with_each_cell():
+    rng = np.random.default_rng(8)
+    noisy = [
+        LinearMeasurement(("b",), rng.random(2), 1.0),
+        LinearMeasurement(("a", "b"), rng.random((3, 2)), rng.random((3, 2)) + 1, {"a": "prefix"}),
+        LinearMeasurement(("a", "b"), rng.random((3, 2)), 2.0, {"a": "prefix"}),
+        LinearMeasurement(("a",), rng.random(2), 1.5, DenseMatrix(("a",), rng.normal(size=(2, 3)))),
+    ]
+    loss = losses.build("l2", DOMAIN, noisy, 7.0, "float64")
+    cells = sum(np.prod(shape) for shape in loss.shapes)
+    point, unit = rng.random(cells), np.eye(cells)
+    found = loss.residuals(point)
+    rows = [loss.residuals(point + one).values - found.values for one in unit]
+    np.testing.assert_allclose(found.rows, np.stack(rows, axis=1), atol=1e-12)
+    tables = np.split(point, np.cumsum([np.prod(shape) for shape in loss.shapes])[:-1])
+    tables = [table.reshape(shape) for table, shape in zip(tables, loss.shapes, strict=True)]
+    own = loss.exact_residuals(tables)
+    measured = found.values[np.any(found.rows != 0, axis=1)]
+    assert np.sum(own**2) == pytest.approx(np.sum(measured**2), rel=1e-9)
