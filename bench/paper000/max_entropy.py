@@ -52,13 +52,17 @@ def tell(kept, **line):
     harness.say(str({k: round(v, 6) if isinstance(v, float) else v for k, v in line.items()}))
 
 
-def validated(settings, options, domain, past, values):
-    """The RMSE that 5-fold cross-validation estimates; the noise of what it leaves out is subtracted."""
+def validated(settings, options, domain, past, values, weights):
+    """The RMSE that 5-fold cross-validation estimates; the noise of what it leaves out is subtracted.
+
+    Exact gradients begin at the weights of the fit to all answers.
+    """
     folds, missed = np.random.default_rng(5).integers(FOLDS, size=len(values)), []
     for fold in range(FOLDS):
         inside, outside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         few = dataclasses.replace(past, queries=[past.queries[k] for k in inside], truth=past.truth[inside])
-        model = settings.fit(asked.noisy(domain, few, values[inside], SCALE), options.rows).model
+        start = weights[inside] if settings.solver == "newton" else None
+        model = settings.fit(asked.noisy(domain, few, values[inside], SCALE), options.rows, start).model
         answers = [float(model.answer(past.queries[k]).reshape(())) for k in outside]
         missed.extend(np.array(answers) - values[outside])
     return float(np.sqrt(max(np.mean(np.square(missed)) - 2 * SCALE**2, 0.0)))
@@ -82,6 +86,10 @@ def run_alpha(kept, options, domain, columns, pairs):
                 chain_steps=options.steps,
                 chains=options.chains,
             )
+            if options.solver == "newton":
+                settings = dataclasses.replace(
+                    settings, dtype="float32", max_steps=options.max_steps, tol=options.tol
+                )
             fit = settings.fit(history, options.rows)
             of_new = [float(fit.model.answer(query).reshape(())) for query in new.queries]
             seconds = time.perf_counter() - start, time.process_time() - cpu
@@ -96,9 +104,11 @@ def run_alpha(kept, options, domain, columns, pairs):
                 raw=asked.rmse(history.values, past.truth),
                 past=asked.rmse(fit.answers, past.truth),
                 new=asked.rmse(np.array(of_new), new.truth),
-                estimate=validated(settings, options, domain, past, history.values),
+                estimate=validated(settings, options, domain, past, history.values, fit.weights),
                 at_box=float(np.mean(np.abs(fit.weights) >= 0.999 * alpha * options.rows / SCALE)),
                 steps=options.steps,
+                inferences=fit.steps if options.solver == "newton" else 0,
+                gap=fit.gap if options.solver == "newton" else None,
                 seconds=seconds[0],
                 cpu_seconds=seconds[1],
             )
@@ -196,7 +206,7 @@ def main():
     options.add_argument("--kind", choices=("ranges", "general"), default="ranges")
     options.add_argument("--alphas", type=float, nargs="+", default=[3e-4, 1e-3, 3e-3, 1e-2, 3e-2])
     options.add_argument("--priors", nargs="+", choices=("uniform", "bought"), default=["uniform", "bought"])
-    options.add_argument("--solver", choices=("chains", "regions"), default="chains", help="of `alpha`")
+    options.add_argument("--solver", choices=("chains", "newton", "regions"), default="chains")
     options.add_argument("--rows", type=int, default=table.ROWS)
     options.add_argument("--chains", type=int, default=5000)
     options.add_argument("--steps", type=int, default=16)
