@@ -73,6 +73,9 @@ def ridge(lines: Sequence[Line]) -> dict[str, str]:
     }
 
 
+MANY, ONE_ALPHA = 5_000, 3e-3  # queries; the alpha of what does not vary it
+
+
 def entropy(lines: Sequence[Line]) -> dict[str, str]:
     """Maximum entropy: the two solvers, errors against alpha and against the number of queries."""
     found = by(newest(lines, "task", "kind", "prior", "alpha", "queries", "solver"), "task")
@@ -80,11 +83,15 @@ def entropy(lines: Sequence[Line]) -> dict[str, str]:
         [x["solver"], f"{x['primal']:.2f}", f"{x['dual']:.2f}", f"{x['gap']:.2f}", *_past(x)]
         for x in found["learner",]
     ]
-    alphas = []
+    alphas, fixed = [], []
     for x in sorted(found["alpha",], key=lambda x: (x["kind"], x["prior"], -x["alpha"]), reverse=True):
-        errors = (f"{x[name]:,.0f}" for name in ("past", "new", "estimate"))
-        about = [x["kind"], x["prior"], f"{x['alpha']:g}", x["solver"]]
-        alphas.append([*about, *errors, f"{x['at_box']:.2f}"])
+        errors = [f"{x[name]:,.0f}" for name in ("past", "new", "estimate")]
+        about = [x["prior"], f"{x['alpha']:g}", x["solver"]]
+        if x["queries"] == MANY:
+            alphas.append([x["kind"], *about, *errors, f"{x['at_box']:.2f}"])
+        if by_number(x):
+            fixed.append([f"{x['queries']:,}", *about, *errors, f"{x['seconds']:.0f}"])
+    fixed.sort(key=lambda row: (row[1], int(row[0].replace(",", ""))))
     counts = [
         [f"{x['queries']:,}", f"{x['scale']:,.0f}", f"{x['raw']:,.0f}", *_past(x)]
         for x in sorted(found["queries",], key=lambda x: x["queries"])
@@ -103,7 +110,16 @@ def entropy(lines: Sequence[Line]) -> dict[str, str]:
         "learner": markdown(["solver", "primal", "dual", "gap", "RMSE, past", "seconds"], learners),
         "alpha": markdown(head, alphas),
         "queries": markdown(["queries", "scale", "RMSE of the noise", "past", "seconds"], counts),
+        "fixed": markdown(
+            ["queries", "prior", "alpha", "solver", "past", "new", "5-fold estimate", "seconds"], fixed
+        ),
     }
+
+
+def by_number(line: Line) -> bool:
+    """Return whether a line is of ranges at the alpha and the noise that all numbers of queries have."""
+    one = line["task"] == "alpha" and line["kind"] == "ranges" and line["alpha"] == ONE_ALPHA
+    return one and (line["solver"] == "newton" or line["queries"] == MANY)
 
 
 def _past(line: Line) -> list[str]:

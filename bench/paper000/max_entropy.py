@@ -1,13 +1,14 @@
 """Maximum entropy: RMSE against alpha, and exact gradients against the paper's stochastic learner.
 
-    OPENBLAS_NUM_THREADS=1 PGMJAX_DATA=... python bench/paper000/max_entropy.py alpha|learner|queries
+    OPENBLAS_NUM_THREADS=1 PGMJAX_DATA=... python bench/paper000/max_entropy.py alpha|learner|queries|draw
 
 `alpha` finds the RMSE of past queries, of new ranges, and what 5-fold cross-validation estimates, at each
-alpha, with and without a prior; `--solver regions` takes tables that agree where they overlap in place of
-chains, which mix slowly where alpha is large. `learner` runs both solvers one after the other and evaluates
-their ends exactly. `queries` varies the number of queries. Lines are kept in
-bench/results/paper000-max-entropy.jsonl; what has one is not run again. One thread for OpenBLAS: its products
-are small, and JAX has its own threads.
+alpha, with and without a prior. `--solver newton` takes exact gradients until the gap is within `--tol` of
+the objective, `chains` samples all gradients, which mix slowly where alpha is large, and `regions` takes
+tables that agree where they overlap. `learner` runs both solvers one after the other and evaluates their ends
+exactly. `queries` varies the number of queries, at one budget for all. `draw` draws `alpha`. Lines are kept
+in bench/results/paper000-max-entropy.jsonl; what has one is not run again. One thread for OpenBLAS: its
+products are small, and JAX has its own threads.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import dataclasses
 import pathlib
 import sys
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import asked
 import numpy as np
@@ -27,6 +30,8 @@ from pgmjax.history import MaxEntropy, ProductPrior
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
 import harness
+from blocks.papers import of_alphas
+from blocks.text import by
 
 SCALE = 5000.0
 PRIOR_EPSILON = 0.02
@@ -197,23 +202,47 @@ def run_queries(kept, options, domain, columns, pairs):
         )
 
 
+def draw(lines: Sequence[dict[str, Any]], canvas: Any) -> None:
+    """Error against alpha, a panel a kind and prior."""
+    groups = by(of_alphas(lines), "kind", "prior")
+    curves = {
+        "past": ("o-", "past queries"),
+        "new": ("o-", "new ranges"),
+        "estimate": ("o--", "5-fold estimate"),
+    }
+    axes = canvas.subplots(1, len(groups), sharey=True, squeeze=False)
+    for axis, ((kind, prior), group) in zip(axes[0], sorted(groups.items(), reverse=True), strict=True):
+        alphas = [x["alpha"] for x in group]
+        for key, (style, label) in curves.items():
+            axis.loglog(alphas, [x[key] for x in group], style, label=label)
+        axis.axhline(group[0]["raw"], color="grey", lw=0.8, label="raw noise")
+        known = "prior bought" if prior == "bought" else "no prior"
+        axis.set(title=f"5,000 {kind}, {known}", xlabel="alpha")
+    axes[0][0].set_ylabel("RMSE (counts)")
+    axes[0][0].legend(fontsize=7)
+
+
 def main():
     """Run one of the experiments."""
     options = harness.parser(__doc__)
-    options.add_argument("task", choices=("alpha", "learner", "queries"))
+    options.add_argument("task", choices=("alpha", "learner", "queries", "draw"))
     options.add_argument("--queries", type=int, default=5000)
     options.add_argument("--counts", type=int, nargs="+", default=[500, 1000, 2000, 5000, 10000])
     options.add_argument("--kind", choices=("ranges", "general"), default="ranges")
     options.add_argument("--alphas", type=float, nargs="+", default=[3e-4, 1e-3, 3e-3, 1e-2, 3e-2])
     options.add_argument("--priors", nargs="+", choices=("uniform", "bought"), default=["uniform", "bought"])
-    options.add_argument("--solver", choices=("chains", "newton", "regions"), default="chains")
+    options.add_argument("--solver", choices=("chains", "newton", "regions"), default="newton")
     options.add_argument("--rows", type=int, default=table.ROWS)
     options.add_argument("--chains", type=int, default=5000)
     options.add_argument("--steps", type=int, default=16)
-    options.add_argument("--max-steps", type=int, default=4)
+    options.add_argument("--max-steps", type=int, default=30)
     options.add_argument("--tol", type=float, default=1e-2)
     options.add_argument("--iterations", type=int, default=1_000_000)
     chosen = options.parse_args()
+    if chosen.task == "draw":
+        lines = harness.read(harness.RESULTS / "paper000-max-entropy.jsonl")
+        harness.figure("paper000-max-entropy", lambda canvas: draw(lines, canvas), (14, 3.4))
+        return
     columns = table.table(chosen.rows)
     run = {"alpha": run_alpha, "learner": run_learner, "queries": run_queries}[chosen.task]
     kept = harness.Results("paper000-max-entropy", KEYS)
