@@ -693,8 +693,10 @@ def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.S
         yield "  answers  of the trained model in predictor/, not of the fitted model"
     elif record["answered_by"] != "engine":
         yield f"  answers  by {record['answered_by']} least squares, not of the model"
-    for name, reason in record.get("discovery", {}).get("left_out", {}).items():
-        yield f"  left out the column {name}: {reason}"
+    left_out = record.get("discovery", {}).get("left_out", {})
+    yield from (f"  left out the column {name}: {reason}" for name, reason in left_out.items())
+    if left_out:
+        yield "  (what is publicly known of such a column can stand in the --domain file, and needs no discovery)"
     yield from accuracy.lines(record["accuracy"]) if "accuracy" in record else ()
     yield from record["population"]["sentences"]
     yield from of_columns(arguments, job.domain, record)
