@@ -696,7 +696,7 @@ def _lines(arguments: argparse.Namespace, job: jobs.Job, saved: release_folder.S
     left_out = record.get("discovery", {}).get("left_out", {})
     yield from (f"  left out the column {name}: {reason}" for name, reason in left_out.items())
     if left_out:
-        yield "  (what is publicly known of such a column can stand in the --domain file, and needs no discovery)"
+        yield "  (what is publicly known of such a column can stand in the --domain file, and costs nothing)"
     yield from accuracy.lines(record["accuracy"]) if "accuracy" in record else ()
     yield from record["population"]["sentences"]
     yield from of_columns(arguments, job.domain, record)
