@@ -8,7 +8,9 @@ Each release is of 5,000 such records, with seeded noise. Three routes give an i
 in the population: "tables" (20 of `Release.tables`, put together by `combine`), "draws" (`Release.estimate`
 with 20 draws, population=True), and "naive" (one of these tables, analysed as if it were the records). A line
 has for one release which routes held, and how wide their intervals were beside those of the records
-themselves. "inside" are analyses of attributes that one measured marginal holds together.
+themselves; the variances "parts" that `combine` put together and how far "off" its estimate was are in units
+of the records' own squared standard error and its root. "inside" are analyses of attributes that one measured
+marginal holds together.
 """
 
 from __future__ import annotations
@@ -129,7 +131,8 @@ def analysed(rows: Rows, sizes: Mapping[str, int]) -> tuple[dict[str, float], di
 
 def trial(population: Rows, mechanism: str, epsilon: float, seed: int) -> dict[str, Any]:
     """Release records once, and give every analysis its intervals."""
-    rng = np.random.default_rng(seed)
+    # other records for each mechanism and epsilon, so that all releases are independent
+    rng = np.random.default_rng([seed, MECHANISMS.index(mechanism), round(1000 * epsilon)])
     sizes = {name: int(population[name].max()) + 1 for name in "xyguv"}
     chosen = rng.integers(0, len(population["x"]), RECORDS)
     rows = {name: population[name][chosen] for name in "xyguv"}
@@ -151,6 +154,9 @@ def trial(population: Rows, mechanism: str, epsilon: float, seed: int) -> dict[s
         held[name] = {
             "tables": [bool(low <= true <= high), float((high - low) / wide)],
             "naive": [bool(abs(estimates[0] - true) <= half), float(2 * half / wide)],
+            # what the rule is made of, in squared standard errors of the records' own
+            "parts": [float(x / own[name]) for x in (np.var(estimates, ddof=1), np.mean(variances))],
+            "off": float((np.mean(estimates) - true) / math.sqrt(own[name])),
         }
     names = list(truth)
     found = release.estimate(

@@ -46,8 +46,9 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
 
     With b the variance of the estimates, u the mean of their variances and m their number, the variance is
     T = (1 + 1/m) b - u, with (m - 1) (1 - u / ((1 + 1/m) b))**2 degrees of freedom, at least 1. Each table
-    is drawn from another draw of the model, so that b holds u once already. Where T is not above 0, it is u,
-    with m - 1.
+    is drawn from another draw of the model: b holds u once for its people and once for its records, and the
+    noise beside. So T is (1 + 2/m) u without any noise, and where it comes out below that, it is that, with
+    m - 1 degrees of freedom (docs/lab/coverage.md has how often such intervals hold).
 
     Args:
         estimates: of each table [m] or [m, ...], in the analysis' own units.
@@ -89,11 +90,11 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
         )
     m = len(given)
     centre, between, within = given.mean(axis=0), given.var(axis=0, ddof=1), own.mean(axis=0)
-    spread = (1 + 1 / m) * between
-    known = spread > within
-    variance = np.where(known, spread - within, within)
-    share = np.divide(within, spread, out=np.zeros_like(spread), where=known)
-    df = np.where(known, np.maximum((m - 1) * (1 - share) ** 2, 1.0), m - 1.0)
+    spread, least = (1 + 1 / m) * between, (1 + 2 / m) * within
+    above = spread - within > least
+    variance = np.where(above, spread - within, least)
+    share = np.divide(within, spread, out=np.zeros_like(spread), where=above)
+    df = np.where(above, np.maximum((m - 1) * (1 - share) ** 2, 1.0), m - 1.0)
     return _combined(centre, np.sqrt(variance), df, level)
 
 

@@ -28,11 +28,26 @@ def test_the_rule_in_numbers():
     assert columns.estimate.shape == (2,) and np.allclose(columns.stderr, found.stderr)
 
 
-def test_a_variance_is_never_below_nothing():
-    edge = pj.uncertainty.combine([1.0, 2.0, 3.0], [1.3333, 1.3333, 1.3333])  # of a spread of 1.33333
-    assert edge.df == 1.0 and np.isfinite(edge.interval).all()
+def test_a_variance_is_never_below_that_without_noise():
     found = pj.uncertainty.combine([2.0, 2.0, 2.0], [0.25, 0.25, 0.25])
-    assert (found.stderr, found.df) == (0.5, 2.0) and found.interval[0] < 2 < found.interval[1]
+    assert math.isclose(found.stderr, math.sqrt((1 + 2 / 3) * 0.25)) and found.df == 2.0
+    spread = np.array([1.0, 2.0, 3.0])  # of variance 1: the variance is 4/3 less that of a table
+    edge = pj.uncertainty.combine(spread, np.full(3, 0.4999))  # a table's variance counts 5/3 without noise
+    assert math.isclose(edge.stderr**2, 4 / 3 - 0.4999) and edge.df < 2
+    edge = pj.uncertainty.combine(spread, np.full(3, 0.5001))
+    assert math.isclose(edge.stderr**2, 5 / 3 * 0.5001) and edge.df == 2
+    assert pj.uncertainty.combine([2.0, 2.0], [0.0, 0.0]).interval == (2.0, 2.0)
+
+
+@pytest.mark.parametrize(("m", "noise"), [(5, 0.0), (20, 0.0), (20, 1.0), (20, 30.0), (50, 0.3)])
+def test_intervals_hold_as_often_as_they_say_at_any_noise(m, noise):
+    """People of variance 1, noise, and records of variance 1: what the rule is for, drawn as numbers."""
+    rng, trials = np.random.default_rng(5), 20_000
+    centres = rng.normal(0, math.sqrt(1 + noise), trials)
+    estimates = centres + rng.normal(0, math.sqrt(2 + noise), (m, trials))
+    low, high = pj.uncertainty.combine(estimates, np.ones((m, trials))).interval
+    held = np.mean((low <= 0) & (high >= 0))
+    assert 0.945 < held < (0.98 if m >= 20 else 1.0)
 
 
 @pytest.mark.parametrize(
