@@ -187,13 +187,20 @@ def _proper_answers(query: Query, domain: Domain, sums: np.ndarray, rows: int) -
     for function, value in zip(asked.matrix(), sums, strict=True):
         values = np.unique(function)
         step = _step(values)
-        found.append(ProperEstimator(values, rows, step or 1.0).nearest([value / rows])[0] * rows)
+        try:
+            found.append(ProperEstimator(values, rows, step or 1.0).nearest([value / rows])[0] * rows)
+        except ValueError:
+            raise ValueError(
+                f"--proper goes through all sums of {rows:,} values with differences of {step:g}, and "
+                "there are too many: leave it out, or write coarser values."
+            ) from None
     return np.array(found)
 
 
 def _step(values: Sequence[float] | np.ndarray) -> float:
     """Return the largest number of which all differences are multiples, as values are written; 0 for none."""
-    written = [Fraction(repr(float(value))) for value in values]
+    # twelve digits: a product such as 0.1 * 0.3 is 0.03
+    written = [Fraction(f"{float(value):.12g}") for value in values]
     gaps = [each - written[0] for each in written[1:]]
     scale = math.lcm(*(gap.denominator for gap in gaps))
     return math.gcd(*(int(gap * scale) for gap in gaps)) / scale

@@ -299,8 +299,8 @@ def respond_once(arguments: argparse.Namespace) -> None:
     if out is None:
         print(text, end="")
     else:
-        with open(out, "x", encoding="utf-8") as file:
-            file.write(text)
+        # in full or not at all: a second answer for the same record would tell more of it
+        files.write_private(out, lambda file: file.write(text.encode()))
 
 
 def _record(texts: Sequence[str]) -> dict[str, str]:

@@ -174,3 +174,21 @@ def test_cuts_that_cannot_be_answered(graph, capsys, folder, words, said):
 def test_a_cut_is_of_a_graph(place, capsys):
     assert main(["query", str(place / "codes"), "--cut", "0"]) == 2
     assert "400 is no number of pairs" in capsys.readouterr().err
+
+
+def test_proper_sums_of_decimals_and_of_what_has_no_common_step(place, capsys):
+    decimal = [
+        {
+            "clique": ["age", "sex"],
+            "queries": {"age": {"mean": [0.1, 0.2, 0.3, 0, 0]}, "sex": {"mean": [0.3, 0.7]}},
+        }
+    ]
+    (place / "decimal.json").write_text(json.dumps(decimal))
+    asked = place / "codes", "--workload", place / "decimal.json"
+    ((plain,), (proper,)) = (ask(capsys, *asked, *more)["answers"] for more in ([], ["--proper"]))
+    assert abs(proper["estimate"] - plain["estimate"]) <= 0.01
+    assert 100 * proper["estimate"] == pytest.approx(round(100 * proper["estimate"]), abs=1e-6)
+    decimal[0]["queries"]["age"]["mean"] = [0.123456789, 0.2, 0.3, 0, 0]
+    (place / "decimal.json").write_text(json.dumps(decimal))
+    assert main(["query", *map(str, asked), "--proper"]) == 2
+    assert "leave it out" in capsys.readouterr().err
