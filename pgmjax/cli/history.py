@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import math
 import pathlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
 from pgmjax.history.bayes.consistent import InferenceControl
 from pgmjax.history.bayes.inference import Claim, Verdict
 from pgmjax.history.bayes.posterior import posterior
-from pgmjax.history.history import DESCRIPTION, History
+from pgmjax.history.history import DESCRIPTION, IMPOSSIBLE_DEVIATIONS, History, contradiction
 from pgmjax.history.kernel.pca import KernelPCA
 from pgmjax.history.kernel.ridge import CrossValidation, KernelRidge
 from pgmjax.history.max_entropy.fit import MaxEntropy
@@ -42,8 +43,6 @@ from pgmjax.queries import Product, Query, marginal
 from pgmjax.queries import text as query_text
 from pgmjax.queries.spec import in_words, row_names
 
-_IMPOSSIBLE_DEVIATIONS = 20.0
-"""Standard deviations by which noise does not move an answer away from the others."""
 _UNLIKELY = 1e-3  # chance of noise that is told to be unlikely
 _WATCH = '{"query": "age<20", "at_least": 5}'
 _CHECKED = 2000  # answers: as many are compared with one another within seconds
@@ -271,7 +270,7 @@ def _check_sizes(history: History, total: float | None) -> None:
     for each in history.measurements:
         most = float(each.query.linf_sensitivity(Relation.ADD_REMOVE, history.domain)) * total
         over = (np.abs(each.flat_values()) - most) / np.sqrt(each.row_stddevs() ** 2 + variance)
-        if (worst := int(np.argmax(over))) >= 0 and over[worst] > _IMPOSSIBLE_DEVIATIONS:
+        if (worst := int(np.argmax(over))) >= 0 and over[worst] > IMPOSSIBLE_DEVIATIONS:
             raise ValueError(
                 f"Answer {first + worst + 1} is {over[worst]:,.0f} standard deviations of its noise above "
                 f"what all records, about {total:,.0f}, can give. Correct it or its standard deviation."
@@ -281,18 +280,13 @@ def _check_sizes(history: History, total: float | None) -> None:
 
 def _check_agreement(history: History, total: float | None) -> None:
     """Reject answers that noise of the stated size cannot explain, such as exact ones that contradict."""
-    fitted = KernelPCA.of(history, total=total).fitted()
+    with warnings.catch_warnings(action="ignore"):  # it is an error here
+        fitted = KernelPCA.of(history, total=total).fitted()
     _check_sizes(history, total)
     left, known = history.values - fitted.values, fitted.stddevs
     assert known is not None  # of all methods that fit by the spectrum
-    apart = np.abs(left) / history.stddevs
-    worst = int(np.argmax(apart))
-    if apart[worst] > _IMPOSSIBLE_DEVIATIONS:
-        raise ValueError(
-            f"The answers contradict one another{'' if total is None else ' or --total'}: answer {worst + 1} "
-            f"of {len(apart):,} is {apart[worst]:,.0f} standard deviations of its noise away from what all "
-            "say together. Correct it or the standard deviations."
-        )
+    if told := contradiction(history.values, fitted.values, history.stddevs, total):
+        raise ValueError(told[0].upper() + told[1:])
     # a residual varies by less than its noise, and that by nothing where an answer stands alone
     free = history.stddevs**2 - known**2
     own = np.abs(left) / np.sqrt(np.maximum(free, 1e-9 * history.stddevs**2))

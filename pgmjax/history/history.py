@@ -34,6 +34,8 @@ from pgmjax.queries import text as query_text
 from pgmjax.queries.workload import as_entry
 
 _ROUNDING = 1e-9
+IMPOSSIBLE_DEVIATIONS = 20.0
+"""Standard deviations by which noise does not move an answer away from the others."""
 
 
 def as_history(given: History) -> History:
@@ -46,6 +48,29 @@ def as_history(given: History) -> History:
     then = "give its history" if hasattr(given, "history") else then
     checks.kind(given, History, "history must be a History", then)
     return given
+
+
+def contradiction(
+    values: np.ndarray, fitted: np.ndarray, stddevs: np.ndarray, total: float | None = None
+) -> str | None:
+    """Return what is wrong with answers that their noise cannot explain, such as exact ones that contradict.
+
+    Args:
+        values: noisy answers (counts) [rows].
+        fitted: what all of them together say of each [rows].
+        stddevs: of their noise [rows].
+        total: a public number of records among what they are fitted to.
+    """
+    apart = np.abs(values - fitted) / stddevs
+    worst = int(np.argmax(apart)) if len(apart) else 0
+    if not len(apart) or not apart[worst] > IMPOSSIBLE_DEVIATIONS:
+        return None
+    more = "" if total is None else " or the total"
+    return (
+        f"the answers contradict one another{more}: answer {worst + 1} of {len(apart):,} is "
+        f"{apart[worst]:,.0f} standard deviations of its noise away from what all say together. Correct it or "
+        "the standard deviations."
+    )
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)

@@ -243,7 +243,7 @@ def test_what_a_trained_model_refuses(folder, capsys):
         ([".", "a=0", "--stddev", "3"], "--stddev is for a file"),
         (["h.csv", "a=0", "--domain", "d.json", "--alpha", "-1"], "--alpha must be a number > 0"),
         (["h.csv", "a=0", "--domain", "d.json", "--level", "0.9"], "--level is of --method best-linear"),
-        (["h.csv", "a=0", "--domain", "d.json", "--total", "5000"], "contradict one another or --total"),
+        (["h.csv", "a=0", "--domain", "d.json", "--total", "5000"], "contradict one another or the total"),
         (["h.csv", "a=0", "--domain", "d.json", "--total", "-1"], "--total"),
         (["h.csv", "a=0", "--domain", "d.json", "--folds", "9"], "--folds"),
         (["h.csv", "a=0", "--domain", "d.json", "--prior", "none.json"], "no file none.json"),

@@ -1,11 +1,13 @@
 """A history: what it holds, how it grows, what it refuses."""
 
+import warnings
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import History
+from pgmjax.history import BestLinearUnbiased, History, KernelPCA
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import Product, marginal, point, prefix
 from tests.history import dense
@@ -153,3 +155,21 @@ def test_bad_covariances_are_refused(covariance, message):
     measured = pj.LinearMeasurement(("c",), [1, 2], [2.0, 3.0])
     with pytest.raises(ValueError, match=message):
         History(DOMAIN, [measured], covariance=covariance)
+
+
+def test_answers_that_noise_cannot_explain_are_told_of():
+    """Exact answers that contradict one another would be averaged, with tiny intervals."""
+    domain = pj.Domain({"a": 2, "b": 3})
+    first, second = (pj.LinearMeasurement(("a",), values, 0.001) for values in ([10.0, 7.0], [12.0, 7.0]))
+    rough = pj.LinearMeasurement(("b",), [5.0, 6.0, 7.0], 3.0)
+    with pytest.warns(UserWarning, match="answers contradict one another: answer"):
+        KernelPCA.of(History(domain, [first, second, rough]))
+    with pytest.warns(UserWarning, match="contradict one another or the total"):
+        KernelPCA.of(History(domain, [first, rough]), total=30)
+    with pytest.warns(UserWarning, match="standard deviations of its noise away"):
+        _ = BestLinearUnbiased.from_matrix([[1, 0], [1, 0]], [3, 300], 1.0).estimate
+    with warnings.catch_warnings(action="error"):  # 3 standard deviations apart
+        KernelPCA.of(
+            History(domain, [first, rough, pj.LinearMeasurement(("b",), [8.0, 6.0, 7.0], 1.0)]), total=17
+        )
+        _ = BestLinearUnbiased.from_matrix([[1, 0], [1, 0]], [3, 9], 1.0).estimate

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax._internal.checks import Error
 from pgmjax.data.domain import Domain
 from pgmjax.history import rows
 from pgmjax.history.bayes.distribution import NoiseSum, as_distribution, as_distributions
 from pgmjax.history.bayes.inference import Inference, JointInference
-from pgmjax.history.history import History, as_history
+from pgmjax.history.history import History, as_history, contradiction
 from pgmjax.history.kernel.inner_products import kernel, squared_norms
 from pgmjax.history.kernel.pca import KernelSpectrum, NoiseCovariance
 from pgmjax.history.rows import Rows
@@ -350,9 +351,13 @@ class BestLinearUnbiased:
     def estimate(self) -> np.ndarray:
         """The estimate x_hat in coordinates [coordinates] (counts): the cells, if they are few.
 
-        If the history does not determine it fully, the solution of minimum norm.
+        If the history does not determine it fully, the solution of minimum norm. A warning tells of answers
+        that their noise cannot explain.
         """
-        return self.information.estimate(self.noise.whiten(self.rows), self.noise.whiten(self.values))
+        found = self.information.estimate(self.noise.whiten(self.rows), self.noise.whiten(self.values))
+        if told := contradiction(self.values, self.rows @ found, self.noise.stddevs):
+            checks.warn(told)
+        return found
 
     def combination(self, targets: Any, *, biased: bool = False) -> np.ndarray:
         """Return A [targets, answers] so that A y are the unbiased estimates of least variance.

@@ -19,7 +19,7 @@ import scipy
 from pgmjax._internal import checks, device
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax._internal.migration import Named
-from pgmjax.history.history import History, as_history
+from pgmjax.history.history import History, as_history, contradiction
 from pgmjax.history.kernel.inner_products import KernelProduct, kernel, squared_norms
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows, is_estimable
@@ -232,7 +232,7 @@ class KernelPCA(Named):
         *,
         rank_cut: float = RANK_CUT,
     ) -> KernelPCA:
-        """Decompose the kernel of a history.
+        """Decompose the kernel of a history, with a warning of answers that their noise cannot explain.
 
         Args:
             history: linear answers with their noise.
@@ -258,7 +258,11 @@ class KernelPCA(Named):
         # as it was before the total was taken out, since the rounding of that is still in it
         scale = float(np.max(before / system.noise.variances, initial=0.0))
         spectrum = KernelSpectrum.of(matrix, system.noise, rank_cut=rank_cut, scale=scale)
-        return cls(history, prior, system.total, spectrum, spectrum.project(system.answers))
+        found = cls(history, prior, system.total, spectrum, spectrum.project(system.answers))
+        fitted = found.fitted().values
+        if told := contradiction(history.values, fitted, history.stddevs, system.total):
+            checks.warn(told)
+        return found
 
     @functools.cached_property
     def system(self) -> System:
