@@ -68,8 +68,8 @@ def contradiction(
     more = "" if total is None else " or the total"
     return (
         f"the answers contradict one another{more}: answer {worst + 1} of {len(apart):,} is "
-        f"{apart[worst]:,.0f} standard deviations of its noise away from what all say together. Correct it or "
-        "the standard deviations."
+        f"{apart[worst]:,.0f} standard deviations of its noise away from what all say together. Correct it "
+        "or the standard deviations."
     )
 
 
