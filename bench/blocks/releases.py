@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scipy import special
 
 from blocks.text import Line, by, geometric, markdown, median, newest
 
@@ -150,7 +154,7 @@ def statuses(lines: Sequence[Line]) -> str:
     )
 
 
-def analyses(lines: Sequence[Line]) -> str:
+def analyses(lines: Sequence[Line]) -> dict[str, str]:
     """How often intervals of analyses held the population's value, and how wide they were, by route."""
     last, rows = newest(lines, "table", "mechanism", "epsilon", "release"), []
     cases = [(inside, epsilon) for inside in (True, False) for epsilon in (1.0, 10.0)]
@@ -159,22 +163,43 @@ def analyses(lines: Sequence[Line]) -> str:
             x["held"][name] for x in last if x["epsilon"] == epsilon and x["held"][name]["inside"] is inside
         ]
         if some:
+            routes = [[one[route] for one in some] for route in ("tables", "draws", "naive")]
+            routes.insert(1, [_by_the_published_rule(one) for one in some])
             told = [
-                f"{100 * statistics.mean(one[route][0] for one in some):.0f}, "
-                f"{statistics.median(one[route][1] for one in some):.2f}"
-                for route in ("tables", "draws", "naive")
+                f"{100 * statistics.mean(held for held, _ in each):.0f}, "
+                f"{statistics.geometric_mean(width for _, width in each):.2f}"
+                for each in routes
             ]
             rows.append([name, "yes" if inside else "no", f"{epsilon:.0f}", str(len(some)), *told])
-    head = [
-        "analysis",
-        "measured together",
-        "epsilon",
-        "releases",
-        "`tables`",
-        "`estimate`",
-        "one table alone",
-    ]
-    return markdown(head, rows)
+    ways = ["`tables`", "published rule", "`estimate`", "one table alone"]
+    head = ["analysis", "measured together", "epsilon", "releases", *ways]
+    return {"all": markdown(head, rows), "number": f"{len(last):,}", "low": _low_cells(last)}
+
+
+def _by_the_published_rule(held: Mapping[str, Any]) -> tuple[bool, float]:
+    """Whether an interval held, and its width, where a variance is replaced only if it is not above 0."""
+    between, within = held["parts"]
+    share = within / (1.05 * between)
+    variance, df = (1.05 * between - within, max(19 * (1 - share) ** 2, 1)) if share < 1 else (within, 19)
+    half = float(special.stdtrit(df, 0.975)) * math.sqrt(variance)
+    return abs(held["off"]) <= half, half / 1.959963984540054
+
+
+def _low_cells(lines: Sequence[Line]) -> str:
+    """The cells of `tables`, measured together, that hold in less than 90 % of releases, beyond chance."""
+    found = []
+    for cell, group in by(lines, "table", "mechanism", "epsilon").items():
+        for name in group[0]["held"]:
+            held = [x["held"][name]["tables"][0] for x in group if x["held"][name]["inside"]]
+            # upper end of the 99.9 % interval of Clopper and Pearson
+            if held and not all(held):
+                upper = special.betaincinv(sum(held) + 1, len(held) - sum(held), 0.9995)
+                if upper < 0.9:
+                    table, mechanism, epsilon = cell
+                    found.append(
+                        f"{name} of {table}, {mechanism}, epsilon {epsilon:.0f} ({sum(held)} of {len(held)})"
+                    )
+    return "; ".join(found) or "none"
 
 
 def emptied(lines: Sequence[Line]) -> str:
