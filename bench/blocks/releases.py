@@ -173,7 +173,17 @@ def analyses(lines: Sequence[Line]) -> dict[str, str]:
             rows.append([name, "yes" if inside else "no", f"{epsilon:.0f}", str(len(some)), *told])
     ways = ["`tables`", "published rule", "`estimate`", "one table alone"]
     head = ["analysis", "measured together", "epsilon", "releases", *ways]
-    return {"all": markdown(head, rows), "number": f"{len(last):,}", "low": _low_cells(last)}
+    mechanisms = []
+    for (mechanism, epsilon), group in sorted(by(last, "mechanism", "epsilon").items()):
+        inside = [one for x in group for one in x["held"].values() if one["inside"]]
+        shares = [f"{100 * statistics.mean(x[way][0] for x in inside):.0f}" for way in ("tables", "draws")]
+        mechanisms.append([mechanism, f"{epsilon:.0f}", str(len(inside)), *shares])
+    return {
+        "all": markdown(head, rows),
+        "mechanisms": markdown(["mechanism", "epsilon", "intervals", "`tables`", "`estimate`"], mechanisms),
+        "number": f"{len(last):,}",
+        "low": _low_cells(last),
+    }
 
 
 def _by_the_published_rule(held: Mapping[str, Any]) -> tuple[bool, float]:
