@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -263,7 +264,8 @@ class Analysed(Named):
 
         The mechanism's noise is drawn anew and a model is fitted to each, without regularisation; the error
         is that of the function's values about its value for such a fit to the release's answers, bias
-        included, and how far this release's model is from it. This costs no privacy.
+        included, and how far this release's model is from it. This costs no privacy. The draws are kept for
+        the next function, as long as nothing is drawn otherwise.
 
         Args:
             function: takes a model and returns numbers: a ratio, a quantile, an entropy, a correlation. Of
@@ -332,10 +334,27 @@ class Analysed(Named):
                 "such as marginals."
             )
 
+    @functools.cached_property
+    def _last_drawn(self) -> dict[tuple[int, int, bool], tuple[GraphicalModel, list[GraphicalModel]]]:
+        """The models drawn last: who estimates one thing estimates more, and to fit draws takes seconds."""
+        return {}
+
     def _drawn_models(
-        self: Any, draws: int, seed: int, *, people: bool
+        self, draws: int, seed: int, *, people: bool
     ) -> tuple[GraphicalModel, list[GraphicalModel]]:
-        """Return the model of a fit that little or nothing pulls, and those of draws of the noisy answers.
+        """Return the model of a fit that little or nothing pulls, and those of draws of the noisy answers."""
+        key, last = (draws, seed, people), self._last_drawn
+        found = last.get(key)
+        if found is None:
+            found = self._fitted_draws(draws, seed, people)
+            last.clear()  # those of others take memory too
+            last[key] = found
+        return found
+
+    def _fitted_draws(
+        self: Any, draws: int, seed: int, people: bool
+    ) -> tuple[GraphicalModel, list[GraphicalModel]]:
+        """Fit the models of `_drawn_models`.
 
         A prior and public facts that the release's model was fitted to are no part of them: tables do not
         profit from these, and how far they moved the model counts as an error of an estimate.

@@ -1,6 +1,7 @@
 """Estimates of anything by draws: closed forms, coverage of the counted table, and what is refused."""
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -92,6 +93,19 @@ def test_what_rests_on_the_model_is_said():
     assert made.estimate(lambda model: model.answer(pj.queries.marginal(["a"]))[0], 2).rests_on_model is False
     assert made.estimate(lambda model: model.entropy(), 2).rests_on_model is True
     assert pj.uncertainty.combine([1.0, 2.0], [0.0, 0.0]).rests_on_model is None
+
+
+def test_draws_are_kept_for_the_next_function_and_no_other_ones(monkeypatch):
+    made, fresh = released(4), released(4)
+    first = made.estimate(share, 5, 1)
+    seen = []
+    fitted = type(made)._fitted_draws
+    monkeypatch.setattr(type(made), "_fitted_draws", lambda *given: seen.append(given[1:]) or fitted(*given))
+    again, other = made.estimate(share, 5, 1), made.estimate(median, 5, 1)
+    assert not seen and again == first and other == fresh.estimate(median, 5, 1)
+    made.estimate(share, 5, 2), made.estimate(share, 5, 2, population=True), made.tables(5, 2)
+    assert seen[1:] == [(5, 2, False), (5, 2, True)] and made.estimate(share, 5, 1) == first
+    assert pickle.loads(pickle.dumps(made)).estimate(share, 5, 1) == first
 
 
 def test_a_saved_release_says_the_same(tmp_path):
