@@ -1,7 +1,7 @@
 """Coverage of 95 % intervals of analyses of a release: tables to analyse, draws, and one table alone.
 
     PGMJAX_DATA=... python bench/analyses.py [--tables T ...] [--mechanisms M ...] [--epsilons E ...]
-        [--releases N]
+        [--releases N] [--relation add-remove]
 
 The population is known: two real tables, of which records are drawn with replacement, and two made ones.
 Each release is of 5,000 such records, with seeded noise. Three routes give an interval to an analysis' value
@@ -10,7 +10,7 @@ with 20 draws, population=True), and "naive" (one of these tables, analysed as i
 has for one release which routes held, and how wide their intervals were beside those of the records
 themselves; the variances "parts" that `combine` put together and how far "off" its estimate was are in units
 of the records' own squared standard error and its root. "inside" are analyses of attributes that one measured
-marginal holds together.
+marginal holds together. Lines under add-remove are in a file of their own (analyses-add-remove.jsonl).
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def analysed(rows: Rows, sizes: Mapping[str, int]) -> tuple[dict[str, float], di
     return whole, errors
 
 
-def trial(population: Rows, mechanism: str, epsilon: float, seed: int) -> dict[str, Any]:
+def trial(population: Rows, mechanism: str, epsilon: float, seed: int, relation: str) -> dict[str, Any]:
     """Release records once, and give every analysis its intervals."""
     # other records for each mechanism and epsilon, so that all releases are independent
     rng = np.random.default_rng([seed, MECHANISMS.index(mechanism), round(1000 * epsilon)])
@@ -140,7 +140,7 @@ def trial(population: Rows, mechanism: str, epsilon: float, seed: int) -> dict[s
     domain = pj.Domain(sizes)
     delta = 0 if mechanism == "marginals" else 1e-9
     kind = pj.mechanisms.names()[mechanism]
-    maker = kind(epsilon, "replace-one", delta=delta, backend=SeededBackend(seed, insecure=True))
+    maker = kind(epsilon, relation, delta=delta, backend=SeededBackend(seed, insecure=True))
     release = maker.run(
         pj.Dataset.from_columns(domain, rows), pj.Workload.all_kway(domain, 2), show_progress=False
     )
@@ -183,15 +183,16 @@ def main() -> None:
     options.add_argument("--mechanisms", nargs="+", default=list(MECHANISMS))
     options.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
     options.add_argument("--releases", type=int, default=100)
+    options.add_argument("--relation", choices=("replace-one", "add-remove"), default="replace-one")
     given = options.parse_args()
-    kept = harness.Results("analyses", KEYS)
+    kept = harness.Results("analyses" + "-add-remove" * (given.relation == "add-remove"), KEYS)
     populations = {name: POPULATIONS[name]() for name in given.tables}
     for number in range(given.releases):
         for key in itertools.product(populations, given.mechanisms, given.epsilons, [number]):
             if key not in kept:
                 name, mechanism, epsilon, _ = key
                 line = dict(zip(KEYS, key, strict=True))
-                kept.add(line | trial(populations[name], mechanism, epsilon, number))
+                kept.add(line | trial(populations[name], mechanism, epsilon, number, given.relation))
         harness.say(f"release {number + 1} of {given.releases}")
 
 

@@ -93,6 +93,7 @@ BLOCKS = (
     Block(BENCH, "shapes", performance.shapes, ("shapes",)),
     Block(BENCH, "verdicts", releases.verdicts, ("verdicts",)),
     Block("docs/lab/coverage.md", "analyses", releases.analyses, ("analyses",)),
+    Block("docs/lab/coverage.md", "add-remove", releases.analyses, ("analyses-add-remove",)),
     Block("docs/lab/coverage.md", "emptied", releases.emptied, ("emptied",)),
     Block(BENCH, "statuses", releases.statuses, ("statuses",)),
     Block(BENCH, "public-tables", releases.public_tables, ("public-tables",)),
