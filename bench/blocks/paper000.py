@@ -85,7 +85,7 @@ def entropy(lines: Sequence[Line]) -> dict[str, str]:
     ]
     alphas, fixed = [], []
     for x in sorted(found["alpha",], key=lambda x: (x["kind"], x["prior"], -x["alpha"]), reverse=True):
-        errors = [f"{x[name]:,.0f}" for name in ("past", "new", "estimate")]
+        errors = ["-" if x[name] is None else f"{x[name]:,.0f}" for name in ("past", "new", "estimate")]
         about = [x["prior"], f"{x['alpha']:g}", x["solver"]]
         if x["queries"] == MANY:
             alphas.append([x["kind"], *about, *errors, f"{x['at_box']:.2f}"])

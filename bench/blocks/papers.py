@@ -116,7 +116,8 @@ def validation(pca: Sequence[Line], entropy: Sequence[Line]) -> Judged:
     runs = [x for x in newest(pca, "count", "kind", "prior") if x["prior"]]
     lost = max(x["chosen"]["past"] / min(min(x["past"]), x["chosen"]["past"]) - 1 for x in runs)
     lost_entropy = []
-    for group in by(of_alphas(entropy), "kind", "prior").values():
+    validated = [x for x in of_alphas(entropy) if x["estimate"] is not None]
+    for group in by(validated, "kind", "prior").values():
         least = min(group, key=lambda x: x["estimate"])
         lost_entropy.append(least["past"] / min(x["past"] for x in group) - 1)
     told = (
