@@ -36,6 +36,7 @@ SEARCH_SHARE = 0.1  # of the time of a call on the host: that of a compiled one,
 BUFFER_CELLS = 4096  # cells of small buffers
 SOLVER_VECTORS = 11  # vectors of a solver on the host, in float64 even where float32 is asked for
 CALL_STEPS = 5  # steps, whose time a call on the host takes beside its own, with a step of a solver
+ROUNDING = float(np.finfo(np.float64).eps)
 SCALED_SLOWDOWN = 2  # times as long a call on the host takes if the scales of tables are kept apart
 
 
@@ -72,7 +73,7 @@ class Contraction(base.Oracle):
         """The same oracle with every product in exact form."""
         return dataclasses.replace(self, fast=False)
 
-    @property
+    @functools.cached_property
     def structure(self) -> Structure:
         """The model's sizes and cliques."""
         return self.path.structure
@@ -80,16 +81,17 @@ class Contraction(base.Oracle):
     @functools.cached_property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
-        path, spent, cells = self.path, of_path(self.path), self.structure.cells
-        largest = self.structure.largest([*(s.kept for s in path.steps), *self.structure.cliques])
+        path, spent, structure = self.path, of_path(self.path), self.path.structure
+        largest = structure.largest([*(s.kept for s in path.steps), *structure.cliques])
         # the backward pass forms the unions of all steps except large products
-        widest = max((cells(s.union) for n, s in enumerate(path.steps) if n not in large(path)), default=1)
-        inputs = self.structure.length
+        known = large(path)
+        unions = [structure.cells(s.union) for n, s in enumerate(path.steps) if n not in known]
+        inputs = structure.length
         return Forecast(
             method=f"contraction ({path.method}), largest stored table {readable_cells(largest[0][1])} cells",
             largest=largest[0][1],
             inputs=inputs,
-            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + BUFFER_CELLS,
+            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + max(unions, default=1) + BUFFER_CELLS,
             work=3 * path.work,
             largest_tables=largest,
             operations=spent.operations,
@@ -152,10 +154,14 @@ class HostContraction(Contraction):
     name: ClassVar[str] = "host"
     runs_on_host: ClassVar[bool] = True
 
-    @property
+    @functools.cached_property
     def length(self) -> int:
         """Length of a flat vector: the cells of all cliques, then padding."""
-        return super().length if self.padded_length is None else self.padded_length
+        return self.path.structure.length if self.padded_length is None else self.padded_length
+
+    @functools.cached_property
+    def _program(self) -> host_sweep.Program:
+        return host_sweep.program(self.path)
 
     @functools.cached_property
     def forecast(self) -> Forecast:
@@ -189,23 +195,25 @@ class HostContraction(Contraction):
         """Same as `infer_with_error`, for all tables in one vector [length]; the host makes no error."""
         if not isinstance(potentials, np.ndarray):
             return super().infer_flat_with_error(potentials)
-        log_partition, found = self._infer_on_host(np.asarray(potentials[: super().length], np.float64))
-        return log_partition, np.pad(found, (0, self.length - len(found))), np.zeros(())
+        log_partition, found = self._infer_on_host(potentials)
+        padding = self.length - len(found)
+        return np.asarray(log_partition), np.pad(found, (0, padding)) if padding else found, np.zeros(())
 
     def maximum_flat(self, potentials: Any) -> Any:
         """Same as `maximum`, for all tables in one vector [length]."""
         if not isinstance(potentials, np.ndarray):
             return super().maximum_flat(potentials)
-        vector = np.asarray(potentials[: super().length], np.float64)
-        return np.asarray(host_sweep.maximum(self.path, vector))
+        vector = np.asarray(potentials[: self.structure.length], np.float64)
+        return np.asarray(self._program.maximum(vector))
 
     def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
         """Same as `Oracle.run`, on the host in float64; the marginals are NumPy arrays of the dtype."""
         log_partition, found = self._infer_on_host(host_join(tables, np.float64))
-        return float(log_partition), list(split(found.astype(dtype), self.structure.shapes))
+        return log_partition, list(split(found.astype(dtype), self.structure.shapes))
 
-    def _infer_on_host(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        made = host_sweep.marginals(self.path, vector)
-        if made.error > np.finfo(np.float64).eps:
-            made = host_sweep.log_marginals(self.path, vector)
-        return np.asarray(made.log_partition + self.structure.uncovered), made.vector
+    def _infer_on_host(self, potentials: np.ndarray) -> tuple[float, np.ndarray]:
+        vector = np.asarray(potentials[: self.structure.length], np.float64)
+        made = self._program.marginals(vector)
+        if made.error > ROUNDING:
+            made = self._program.log_marginals(vector)
+        return made.log_partition + self.structure.uncovered, made.vector

@@ -180,12 +180,12 @@ class HostModel:
         path = _path(structure, output)
         need = 8 * path.forward_peak  # with probabilities of the tables
         if self.limits.allow(need) and _seconds(path) <= self.limits.max_seconds:
-            return host_sweep.contracted(path, tables)
+            return host_sweep.program(path).contracted(tables)
         model = HostModel(structure, tuple(tables), self.limits)
         total = np.array(-np.inf)
         for some in parts.divide(structure, self.limits, output, stored=False):
             part = model.restricted(some)
-            found = host_sweep.contracted(_path(part.structure, output), part.tables)
+            found = host_sweep.program(_path(part.structure, output)).contracted(part.tables)
             total = np.logaddexp(total, found)
         return total
 
