@@ -118,14 +118,14 @@ def fit(name: str) -> tuple[harness.Line, Callable[[], Any]]:
 def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Callable[[], Any]]:
     """The forecast of a calibration or of a pair's marginal on the host, and the question."""
     from pgmjax.inference.oracles import host, host_tree
-    from pgmjax.inference.plan import elimination, forecast, parts
+    from pgmjax.inference.plan import elimination, forecast
     from pgmjax.inference.plan.structure import Structure
 
     model = network(name, wheel)._host
     held = sum(table.nbytes for table in model.tables)
     if kind == "calibrate":
         order = elimination.best(model.structure)
-        told = parts.seconds(model.structure, order), parts.needed_bytes(model.structure, order)
+        told = host.seconds(model.structure, order), host.needed_bytes(model.structure, order)
         call: Callable[[], Any] = lambda: host_tree.HostTree(model).log_partition  # noqa: E731
     else:
         ends = (0, len(model.structure.sizes) - 1)

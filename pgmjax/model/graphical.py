@@ -18,10 +18,10 @@ import numpy as np
 from pgmjax._internal import checks, files, formats, html
 from pgmjax.data.cliques import Clique, as_clique, first_holding, in_order
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.inference.oracles.host import IMPOSSIBLE, HostModel
+from pgmjax.inference.oracles.host import IMPOSSIBLE, QUESTION_SECONDS, USUAL, HostModel, QuestionLimits
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES
 from pgmjax.inference.plan import junction_tree
-from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLargeError, QuestionLimits
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement, noisy_marginal

@@ -17,7 +17,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from pgmjax._internal import checks, device, sharding
+from pgmjax._internal import checks, device, memory, sharding
+from pgmjax.inference.oracles import host
 from pgmjax.inference.oracles.base import Limits, Oracle, peak_bytes
 from pgmjax.inference.oracles.belief_propagation import RegionOracle
 from pgmjax.inference.oracles.chain import Chain
@@ -26,7 +27,7 @@ from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.oracles.verify import require_registered
-from pgmjax.inference.plan import chain, elimination, forecast, levels, parts, slicing
+from pgmjax.inference.plan import chain, elimination, forecast, levels, slicing
 from pgmjax.inference.plan.forecast import HostRates, Rates, device_rates
 from pgmjax.inference.plan.path import PRODUCT_OPERATIONS, ContractionPath
 from pgmjax.inference.plan.structure import Structure
@@ -149,9 +150,9 @@ def plan(
     except forecast.ModelTooLargeError as refusal:
         least = elimination.least_in_words(structure)
         raise forecast.ModelTooLargeError(f"{refusal}{least}", refusal.fits_in) from None
-    slow = chosen.forecast.seconds > forecast.QUESTION_SECONDS  # a question takes about as long as a call
+    slow = chosen.forecast.seconds > host.QUESTION_SECONDS  # a question takes about as long as a call
     if isinstance(chosen, Sliced) and slow:  # what is fitted can be asked, in the same memory
-        parts.divide(structure, forecast.QuestionLimits(limits.max_bytes), remedy=_FIT_LESS)
+        host.divide(structure, host.QuestionLimits(limits.max_bytes), remedy=_FIT_LESS)
     return made
 
 
@@ -404,4 +405,4 @@ def device_bytes() -> int:
     stats = device.memory_stats()
     if stats.get("bytes_limit"):
         return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
-    return forecast.available_bytes()
+    return memory.available_bytes()

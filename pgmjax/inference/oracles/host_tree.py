@@ -30,8 +30,8 @@ import numpy as np
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference import ops
 from pgmjax.inference.ops import host_sweep
-from pgmjax.inference.oracles.host import Factor, HostModel, planned_cells
-from pgmjax.inference.plan import elimination, forecast, junction_tree, parts
+from pgmjax.inference.oracles.host import CELLS, Factor, HostModel, planned_cells
+from pgmjax.inference.plan import elimination, forecast, junction_tree
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
@@ -47,7 +47,7 @@ _Part = tuple[
 
 def _seconds_between(cells: float) -> float:
     """Forecast of the time of products in a calibrated tree, on one core (s)."""
-    return parts.CELLS * forecast.HOST_RATES.cell * cells
+    return CELLS * forecast.HOST_RATES.cell * cells
 
 
 class HostTree:

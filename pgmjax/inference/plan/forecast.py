@@ -18,12 +18,9 @@ import dataclasses
 
 from pgmjax._internal import device
 from pgmjax._internal.checks import Error
-from pgmjax._internal.memory import available_bytes, readable_bytes, scientific
+from pgmjax._internal.memory import readable_bytes, scientific
 
 ORACLE_COPIES = 3  # of the potentials, in a call: as given, on the device, and marginals
-_SMALL = 1 << 20  # bytes
-QUESTION_SECONDS = 600.0  # longest forecast of a question that is answered unless more is allowed
-SHARE = 0.8  # of the free memory, which the tables of a question may take
 
 DEFAULTS = "defaults, of two cores of an AMD EPYC"
 UNKNOWN = "data sheet of the T4, for want of this card's"
@@ -115,52 +112,6 @@ class ModelTooLargeError(Error, ValueError):
     def __init__(self, message: str, fits_in: int | None = None):
         super().__init__(message)
         self.fits_in = fits_in
-
-
-@dataclasses.dataclass(frozen=True)
-class QuestionLimits:
-    """Limits of one question to a fitted model.
-
-    Attributes:
-        max_bytes: memory; None for a share of what is free when the question is asked.
-        max_seconds: forecast time on one core.
-    """
-
-    max_bytes: int | None = None
-    max_seconds: float = QUESTION_SECONDS
-
-    @property
-    def bytes(self) -> int:
-        """Memory that a question may take now, in bytes."""
-        return int(SHARE * available_bytes()) if self.max_bytes is None else self.max_bytes
-
-    def allow(self, need: int) -> bool:
-        """Return whether a number of bytes may be taken."""
-        if self.max_bytes is None and need <= _SMALL:
-            return True  # to look at the free memory takes longer than so small a table
-        return need <= self.bytes
-
-    def require_cells(self, cells: int, what: str, copies: int = 3) -> None:
-        """Raise an error if float64 tables do not fit.
-
-        Args:
-            cells: cells of the tables.
-            what: description of them, for the message.
-            copies: number of copies in memory at once.
-
-        Raises:
-            ModelTooLargeError: they do not fit.
-        """
-        need = 8 * copies * cells
-        if not self.allow(need):
-            raise ModelTooLargeError(
-                f"{what} has {readable_cells(cells)} cells and needs about {readable_bytes(need)}; "
-                f"{readable_bytes(self.bytes)} is available. Ask for fewer attributes or a coarser query.",
-                need,
-            )
-
-
-USUAL = QuestionLimits()
 
 
 @dataclasses.dataclass(frozen=True)
