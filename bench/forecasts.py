@@ -119,7 +119,6 @@ def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Cal
     """The forecast of a calibration or of a pair's marginal on the host, and the question."""
     from pgmjax.inference.oracles import host, host_tree
     from pgmjax.inference.plan import elimination, forecast
-    from pgmjax.inference.plan.structure import Structure
 
     model = network(name, wheel)._host
     held = sum(table.nbytes for table in model.tables)
@@ -129,10 +128,9 @@ def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Cal
         call: Callable[[], Any] = lambda: host_tree.HostTree(model).log_partition  # noqa: E731
     else:
         ends = (0, len(model.structure.sizes) - 1)
-        sizes, factors = model._asked(ends)
-        path = host._path(Structure(sizes, tuple(variables for _, variables in factors)), ends)
+        _, need, seconds = host._planned(model._asked(ends)[0], ends)
         pruning = PRUNED * forecast.HOST_RATES.step * len(model.structure.cliques)
-        told = pruning + host._seconds(path), held + 8 * path.forward_peak
+        told = pruning + seconds, held + need
         call = lambda: model.marginal(ends)  # noqa: E731
     return {"oracle": kind, "forecast_s": told[0], "forecast_bytes": told[1], "held": held}, call
 

@@ -327,18 +327,18 @@ class HostModel:
 
     def seconds(self, output: Variables) -> float:
         """Forecast of the time of `marginal`, on one core (s)."""
-        return _seconds(_path(self._asked(output)[0], output))
+        return _planned(self._asked(output)[0], output)[2]
 
-    def _asked(self, output: Variables) -> tuple[Structure, list[np.ndarray]]:
+    def _asked(self, output: Variables) -> tuple[Structure, tuple[np.ndarray, ...]]:
         """The tables that have to do with a marginal."""
         model = self._possible(frozenset(output))
         question = _Question(model.factors, frozenset(output))
         return _structured(model.structure.sizes, question.connected())
 
-    @property
-    def factors(self) -> list[Factor]:
+    @functools.cached_property
+    def factors(self) -> tuple[Factor, ...]:
         """Each table with its variables."""
-        return list(zip(self.tables, self.structure.cliques, strict=True))
+        return tuple(zip(self.tables, self.structure.cliques, strict=True))
 
     def restricted(self, allowed: Mapping[int, Any]) -> HostModel:
         """The model of the states in which some variables have one of the given values.
@@ -372,16 +372,16 @@ class HostModel:
 
     def log_evidence(self, allowed: Mapping[int, np.ndarray]) -> float:
         """Log of the sum over the joint states in which some variables have one of the given codes (nats)."""
-        path = contraction.plan(self.structure, quick=True)
-        if _worth_planning(path):
+        if _worth_planning(contraction.plan(self.structure, quick=True)):
             return float(self.restricted(allowed).log_sum())
-        tables = list(self.tables)
+        tables = list(self.tables)  # else masked, for the one path of all evidence
         for i, clique in enumerate(self.structure.cliques):
             for axis, v in enumerate(clique):
                 if v in allowed:
-                    tables[i] = np.take(tables[i], allowed[v], axis)
-        table, scale = ops.contract(path, tables, host_logsumexp)
-        return float(table + scale)
+                    gone = np.setdiff1d(np.arange(self.structure.sizes[v]), allowed[v])
+                    tables[i] = tables[i].copy()
+                    tables[i][(slice(None),) * axis + (gone,)] = -np.inf
+        return float(_planned(self.structure, ())[0].contracted(tables))
 
     def _contracted(
         self, structure: Structure, tables: Sequence[np.ndarray], output: Variables
@@ -389,22 +389,21 @@ class HostModel:
         """Log of the sum of a product of tables over all but the output, in parts if need be."""
         if not tables:
             return np.zeros(())
-        path = _path(structure, output)
-        need = 8 * path.forward_peak  # with probabilities of the tables
-        if self.limits.allow(need) and _seconds(path) <= self.limits.max_seconds:
-            return host_sweep.program(path).contracted(tables)
+        program, need, seconds = _planned(structure, output)
+        if self.limits.allow(need) and seconds <= self.limits.max_seconds:
+            return program.contracted(tables)
         model = HostModel(structure, tuple(tables), self.limits)
         total = np.array(-np.inf)
         for some in divide(structure, self.limits, output, stored=False):
             part = model.restricted(some)
-            found = host_sweep.program(_path(part.structure, output)).contracted(part.tables)
-            total = np.logaddexp(total, found)
+            total = np.logaddexp(total, _planned(part.structure, output)[0].contracted(part.tables))
         return total
 
     def _possible(self, asked: frozenset[int]) -> HostModel:
         """The model without values that a table of one variable excludes, as evidence does."""
-        some = {v: codes for v, codes in self._not_excluded.items() if v not in asked}
-        return self.restricted(some) if some else self
+        if self._not_excluded.keys() <= asked:
+            return self
+        return self.restricted({v: codes for v, codes in self._not_excluded.items() if v not in asked})
 
     @functools.cached_property
     def _not_excluded(self) -> dict[int, np.ndarray]:
@@ -431,7 +430,7 @@ class HostModel:
         plan = elimination.best(self.structure, last)
         kept = sum(self.structure.cells(clique[1:]) for clique in plan.cliques)
         self.limits.require_cells(kept, "what walking through this model keeps at once", copies=1)
-        pending = self.factors
+        pending = list(self.factors)
         buckets = []
         for v in plan.order:
             mine = tuple(entry for entry in pending if v in entry[1])
@@ -448,9 +447,9 @@ class HostModel:
         return buckets
 
 
-def _structured(sizes: Sequence[int], factors: Sequence[Factor]) -> tuple[Structure, list[np.ndarray]]:
-    structure = Structure(tuple(sizes), tuple(variables for _, variables in factors))
-    return structure, [table for table, _ in factors]
+def _structured(sizes: Sequence[int], factors: Sequence[Factor]) -> tuple[Structure, tuple[np.ndarray, ...]]:
+    tables, cliques = zip(*factors, strict=True) if factors else ((), ())
+    return Structure(tuple(sizes), cliques), tables
 
 
 class _Question:
@@ -508,16 +507,17 @@ class _Question:
 
 
 @functools.lru_cache(maxsize=512)
-def _path(structure: Structure, output: Variables) -> contraction.ContractionPath:
-    """The path of a question: that of a greedy order, unless a better one saves more than the search."""
-    quick = contraction.plan(structure, output, quick=True)
-    return contraction.plan(structure, output) if _worth_planning(quick) else quick
+def _planned(structure: Structure, output: Variables) -> tuple[host_sweep.Program, int, float]:
+    """A contraction: its program, memory (bytes), and forecast time on one core (s).
 
-
-def _seconds(path: contraction.ContractionPath) -> float:
-    """Forecast of the time of a contraction, on one core (s)."""
+    Its path is that of a greedy order, unless a better one saves more than the search.
+    """
+    path = contraction.plan(structure, output, quick=True)
+    if _worth_planning(path):
+        path = contraction.plan(structure, output)
     by = forecast.HOST_RATES
-    return 1.3 * by.step * len(path.steps) + 0.4 * by.cell * path.touched + by.flop * path.work
+    seconds = 1.3 * by.step * len(path.steps) + 0.4 * by.cell * path.touched + by.flop * path.work
+    return host_sweep.program(path), 8 * path.forward_peak, seconds  # with probabilities of the tables
 
 
 def _worth_planning(path: contraction.ContractionPath) -> bool:
