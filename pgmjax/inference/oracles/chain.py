@@ -25,7 +25,8 @@ import jax.numpy as jnp
 
 from pgmjax.inference import ops
 from pgmjax.inference.ops.tables import at, potentials_at
-from pgmjax.inference.oracles.base import Flat, Limits, registered
+from pgmjax.inference.oracles.base import Limits
+from pgmjax.inference.oracles.levels import Flat, registered
 from pgmjax.inference.plan import chain
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure

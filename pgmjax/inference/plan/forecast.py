@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from pgmjax._internal import device
+from pgmjax._internal import checks, device, memory
 from pgmjax._internal.checks import Error
 from pgmjax._internal.memory import readable_bytes, scientific
 
@@ -197,3 +197,21 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit:
         "coarsen the bins of these attributes, or set max_bytes.",
         need,
     )
+
+
+def memory_limit(max_bytes: int | None) -> int:
+    """Bytes that may be used: `max_bytes`, or by default the free memory of the device.
+
+    Raises:
+        TypeError: `max_bytes` is not a number.
+        ValueError: `max_bytes` is negative.
+    """
+    return device_bytes() if max_bytes is None else int(checks.number("max_bytes", max_bytes, at_least=0))
+
+
+def device_bytes() -> int:
+    """Free memory of the default device in bytes, as reported by the device."""
+    stats = device.memory_stats()
+    if stats.get("bytes_limit"):
+        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
+    return memory.available_bytes()
