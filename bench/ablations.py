@@ -32,6 +32,7 @@ import opt_einsum
 
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import choose
+from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan import (
     chain,
     contraction,
@@ -41,7 +42,7 @@ from pgmjax.inference.plan import (
     levels,
     slicing,
 )
-from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
 from pgmjax.inference.plan.path import of_path
 from pgmjax.inference.plan.structure import Structure
 
@@ -204,6 +205,7 @@ def _taken_alone(model: Structure) -> Any:
     raise ModelTooLargeError("no cliques in a row")
 
 
+FAR_TOO_LARGE = Forecast("", 0, 0, 2**60, 0, ())
 NOTHING: Callable[..., list[Any]] = lambda *given: []  # noqa: E731
 ALL = (*FITS, *MADE, *FROZEN)
 BY_DP = off((contraction, "optimal_merges", _by_opt_einsum))
@@ -238,7 +240,7 @@ ROWS = (
     Row("levels considered", "never", "forecast s", call_seconds,
         off((choose, "_arranged", lambda model: None)), ("fit-chain-300", "oracle-tree-300", *FITS)),
     Row("NumPy considered", "never", "forecast s", call_seconds,
-        off((choose, "_host", lambda path, limits: None)), FITS),
+        off((HostContraction, "forecast", FAR_TOO_LARGE)), FITS),
     Row("slices in a CPU's cache", "one contraction", "CPU s", called,
         off((choose, "CACHE_BYTES", 10**15)), ("oracle-adult15-s1", "oracle-adult15-s2")),
 )  # fmt: skip

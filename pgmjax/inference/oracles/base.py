@@ -27,7 +27,7 @@ from pgmjax._internal import device
 from pgmjax._internal.jit import jit, precision
 from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.plan import contraction, forecast
-from pgmjax.inference.plan.forecast import Forecast, HostRates, Rates, device_rates
+from pgmjax.inference.plan.forecast import SMALL, Forecast, HostRates, Rates, device_rates
 from pgmjax.inference.plan.structure import Structure
 
 Potentials = Sequence[jax.Array]
@@ -44,7 +44,7 @@ class Limits:
     """The limits under which an oracle is planned.
 
     Attributes:
-        max_bytes: memory that may be used.
+        max_bytes: memory that may be used; None for the free memory of the device.
         itemsize: bytes per cell, 4 or 8.
         copies: number of copies of the potentials in memory at the same time.
         finite: whether no potential will be minus infinity, which fast matrix products do not support.
@@ -52,16 +52,22 @@ class Limits:
         calls: number of calls that a plan is for: the more, the longer it is searched.
     """
 
-    max_bytes: int
+    max_bytes: int | None
     itemsize: int
     copies: int
     finite: bool
     mesh: Mesh | None = None
     calls: float = 1
 
+    @functools.cached_property
+    def bytes(self) -> int:
+        """Memory that may be used, in bytes."""
+        return forecast.device_bytes() if self.max_bytes is None else self.max_bytes
+
     def allow(self, cost: Forecast) -> bool:
         """Return whether a forecast fits in memory."""
-        return peak_bytes(cost, self.itemsize, self.copies) <= self.max_bytes
+        need = peak_bytes(cost, self.itemsize, self.copies)
+        return (need <= SMALL and self.max_bytes is None) or need <= self.bytes
 
 
 def peak_bytes(cost: Forecast, itemsize: int, copies: int) -> int:

@@ -53,7 +53,7 @@ class Chain(Flat):
         arrangement = chain.arrange(structure)
         if not limits.allow(arrangement.forecast):
             raise ModelTooLargeError(
-                f"{arrangement.forecast.method}: these do not fit in {limits.max_bytes:,} bytes. Use another "
+                f"{arrangement.forecast.method}: these do not fit in {limits.bytes:,} bytes. Use another "
                 "oracle, or measure fewer or smaller cliques that overlap less."
             )
         return cls.of(arrangement)

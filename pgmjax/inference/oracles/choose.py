@@ -24,7 +24,7 @@ from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.oracles.verify import require_registered
 from pgmjax.inference.plan import chain, elimination, forecast, levels, slicing
 from pgmjax.inference.plan.forecast import device_rates
-from pgmjax.inference.plan.path import PRODUCT_OPERATIONS, ContractionPath
+from pgmjax.inference.plan.path import PRODUCT_OPERATIONS
 from pgmjax.inference.plan.structure import Structure
 
 # Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
@@ -125,95 +125,73 @@ def plan(
         ModelTooLargeError: the forecast exceeds the memory.
     """
     oracle = check(oracle)
-    limits = Limits(
-        forecast.memory_limit(max_bytes), itemsize, copies, finite, sharding.check(mesh), calls or 1
-    )
+    most = None if max_bytes is None else forecast.memory_limit(max_bytes)
+    limits = Limits(most, itemsize, copies, finite, sharding.check(mesh), calls or 1)
     if mesh is not None and oracle not in ("auto", Sliced.name):
         raise ValueError(
             f"only slices are shared between devices: write oracle={Sliced.name!r}, got {oracle!r}."
         )
-    if oracle == "auto" and mesh is None:
-        chosen = _cheapest(structure, limits, calls or DEFAULT_CALLS, compiled or calls is None, bounded)
-    else:  # "auto" with a mesh: slices
+    begun = None
+    if oracle != "auto" or mesh is not None:  # "auto" with a mesh: slices
         chosen = kind(Sliced if oracle == "auto" else oracle).within(structure, limits)
         require_registered(chosen)
-    unknown = oracle == "auto" and mesh is None and calls is None and not compiled
-    begun = _beginning(chosen, limits) if unknown else None
-    made = Plan(chosen, attributes, itemsize, copies, max_bytes, begun, calls)
-    try:
-        forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limits.max_bytes)
-    except forecast.ModelTooLargeError as refusal:
+    elif calls is None:
+        chosen = _cheapest(structure, limits, DEFAULT_CALLS, None)
+        begun = None if compiled else _beginning(chosen, limits)
+    else:
+        slowdown = None if compiled else 1 if bounded else UNBOUNDED_SLOWDOWN
+        chosen = _cheapest(structure, limits, calls, slowdown)
+    made, cost = Plan(chosen, attributes, itemsize, copies, max_bytes, begun, calls), chosen.forecast
+    if not limits.allow(cost):
         least = elimination.least_in_words(structure)
-        raise forecast.ModelTooLargeError(f"{refusal}{least}", refusal.fits_in) from None
-    slow = chosen.forecast.seconds > host.QUESTION_SECONDS  # a question takes about as long as a call
-    if isinstance(chosen, Sliced) and slow:  # what is fitted can be asked, in the same memory
-        host.divide(structure, host.QuestionLimits(limits.max_bytes), remedy=_FIT_LESS)
+        forecast.require_memory(cost, attributes, made.peak_bytes, limits.bytes, least)
+    # what is fitted in slices can be asked, in the same memory; a question takes about as long as a call
+    if isinstance(chosen, Sliced) and cost.seconds > host.QUESTION_SECONDS:
+        host.divide(structure, host.QuestionLimits(limits.bytes), remedy=_FIT_LESS)
     return made
 
 
-def _cheapest(
-    structure: Structure, limits: Limits, calls: int, compiled: bool = False, bounded: bool = True
-) -> Oracle:
-    """Return the fastest feasible oracle: a contraction, levels or the host, or slices if none fits."""
+def _cheapest(structure: Structure, limits: Limits, calls: int, slowdown: float | None) -> Oracle:
+    """Take an oracle by three rules.
+
+    Args:
+        structure: sizes and cliques.
+        limits: memory.
+        calls: number of calls.
+        slowdown: of a call on the host; None if a compiled oracle is asked for.
+    """
+    # 1. What does not fit in memory is no option.
+    options = _options(structure, limits, calls, slowdown is not None)
+    fitting = [each for each in options if limits.allow(each.forecast)]
+    # 2. Of what fits, what takes the least time: in a row or in slices, where such a form is faster.
+    if fitting:
+        chosen = min(fitting, key=lambda each: _total_seconds(each, calls, slowdown))
+        return (
+            _in_a_row(chosen, limits) if isinstance(chosen, levels.Arrangement) else _in_cache(chosen, limits)
+        )
+    # 3. If nothing fits, slices; if not even they do, the error message reports the forecast of the whole.
+    with contextlib.suppress(forecast.ModelTooLargeError):
+        return Sliced.within(structure, limits)
+    return Contraction.within(structure, limits)
+
+
+def _options(
+    structure: Structure, limits: Limits, calls: int, on_host: bool
+) -> list[Contraction | levels.Arrangement]:
+    """A contraction, levels and NumPy, as far as they are worth planning; levels without their index maps."""
     many = len(structure.cliques) > MOST_PLANNED_CLIQUES
     arranged = _arranged(structure) if many else None
     if arranged and limits.allow(arranged.forecast):
-        compiling = PRODUCT_OPERATIONS * len(structure.cliques) * device_rates().operation
-        if not device.is_cpu() or _total_seconds(arranged.forecast, calls) <= compiling:  # of any contraction
-            return _of_many(arranged, limits)
+        compiling = (
+            PRODUCT_OPERATIONS * len(structure.cliques) * device_rates().operation
+        )  # of any contraction
+        if not device.is_cpu() or _total_seconds(arranged, calls) <= compiling:
+            return [arranged]
     whole = Contraction.within(structure, limits)
-    if arranged is None and whole.forecast.operations > LEVELS_FROM_OPERATIONS:
+    if not many and whole.forecast.operations > LEVELS_FROM_OPERATIONS:
         arranged = _arranged(structure)
-    costs = [whole.forecast, *([arranged.forecast] if arranged else [])]
-    fitting = [cost for cost in costs if limits.allow(cost)]
-    if fitting:
-        cost = min(fitting, key=lambda cost: _total_seconds(cost, calls))
-        on_host = None if compiled else _host(whole.path, limits)
-        slowdown = 1 if bounded else UNBOUNDED_SLOWDOWN
-        if on_host and slowdown * calls * on_host.forecast.seconds < _total_seconds(cost, calls):
-            return on_host
-        return _of_many(arranged, limits) if arranged and cost != whole.forecast else _in_cache(whole, limits)
-    try:
-        return Sliced.within(structure, limits)
-    except forecast.ModelTooLargeError:
-        return whole  # the error message reports its forecast
-
-
-def _of_many(arranged: levels.Arrangement, limits: Limits) -> Levels | Chain:
-    """Levels; off a CPU, the cliques in a row if that is forecast to be faster: it has fewer launches."""
-    if not device.is_cpu():
-        with contextlib.suppress(forecast.ModelTooLargeError):
-            row = chain.arrange(arranged.structure)
-            if limits.allow(row.forecast) and row.forecast.gpu_seconds < arranged.forecast.gpu_seconds:
-                return Chain.of(row)
-    return Levels.of(arranged)
-
-
-def _host(path: ContractionPath, limits: Limits) -> HostContraction | None:
-    """The host's oracle, if its tables fit; beside a card too, whose programs take seconds to compile."""
-    found = HostContraction(path)
-    return found if limits.allow(found.forecast) else None
-
-
-def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:
-    """The calls on the host that take together as long as compiling the chosen oracle."""
-    if len(chosen.structure.cliques) > MOST_PLANNED_CLIQUES:
-        return None
-    on_host = _host(chosen.contraction_path(), limits)
-    if on_host is None:
-        return None
-    calls = int(_compiling(chosen.forecast) / on_host.forecast.seconds)
-    return Beginning(on_host, calls) if calls >= FEWEST_HOST_CALLS else None
-
-
-def _total_seconds(cost: forecast.Forecast, calls: int) -> float:
-    """Return a forecast of the time of a compiled program and some calls of it."""
-    return _compiling(cost) + calls * cost.seconds
-
-
-def _compiling(cost: forecast.Forecast) -> float:
-    """Return a forecast of the time to compile an oracle and what is around it."""
-    return SOLVER_OPERATIONS * device_rates().operation + cost.compile_seconds
+    # NumPy beside a card too, whose programs take seconds to compile
+    return [whole, *([arranged] if arranged else []), *([HostContraction(whole.path)] if on_host else [])]
 
 
 def _arranged(structure: Structure) -> levels.Arrangement | None:
@@ -223,12 +201,46 @@ def _arranged(structure: Structure) -> levels.Arrangement | None:
     return None
 
 
+def _total_seconds(
+    option: Contraction | levels.Arrangement, calls: int, slowdown: float | None = None
+) -> float:
+    """Return a forecast of the time of some calls, and of compiling if they are compiled."""
+    if isinstance(option, HostContraction):
+        return (slowdown or 1) * calls * option.forecast.seconds
+    return _compiling(option.forecast) + calls * option.forecast.seconds
+
+
+def _compiling(cost: forecast.Forecast) -> float:
+    """Return a forecast of the time to compile an oracle and what is around it."""
+    return SOLVER_OPERATIONS * device_rates().operation + cost.compile_seconds
+
+
+def _in_a_row(arranged: levels.Arrangement, limits: Limits) -> Levels | Chain:
+    """Levels; off a CPU, the cliques in a row if that is forecast to be faster: it has fewer launches."""
+    if not device.is_cpu():
+        with contextlib.suppress(forecast.ModelTooLargeError):
+            row = chain.arrange(arranged.structure)
+            if limits.allow(row.forecast) and row.forecast.gpu_seconds < arranged.forecast.gpu_seconds:
+                return Chain.of(row)
+    return Levels.of(arranged)
+
+
 def _in_cache(whole: Contraction, limits: Limits) -> Contraction | Sliced:
-    """On a CPU, slices that fit in cache, if the contraction's tables do not."""
-    if not device.is_cpu() or whole.forecast.peak_bytes(4) <= 2 * CACHE_BYTES:
-        return whole
-    try:
-        plan = slicing.plan(whole.structure, CACHE_BYTES)
-    except forecast.ModelTooLargeError:
-        return whole
-    return Sliced(plan, limits.finite) if plan.slices > 1 and plan.overhead <= MOST_OVERHEAD else whole
+    """A contraction; compiled on a CPU, slices that fit in cache, if its tables do not."""
+    if not whole.runs_on_host and device.is_cpu() and whole.forecast.peak_bytes(4) > 2 * CACHE_BYTES:
+        with contextlib.suppress(forecast.ModelTooLargeError):
+            plan = slicing.plan(whole.structure, CACHE_BYTES)
+            if plan.slices > 1 and plan.overhead <= MOST_OVERHEAD:
+                return Sliced(plan, limits.finite)
+    return whole
+
+
+def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:
+    """The calls on the host that take together as long as compiling the chosen oracle."""
+    if len(chosen.structure.cliques) > MOST_PLANNED_CLIQUES:
+        return None
+    on_host = HostContraction(chosen.contraction_path())
+    calls = int(_compiling(chosen.forecast) / on_host.forecast.seconds)
+    return (
+        Beginning(on_host, calls) if calls >= FEWEST_HOST_CALLS and limits.allow(on_host.forecast) else None
+    )

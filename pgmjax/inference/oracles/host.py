@@ -22,7 +22,7 @@ from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.inference import ops
 from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.plan import contraction, elimination, forecast, junction_tree
-from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_cells
+from pgmjax.inference.plan.forecast import SMALL, ModelTooLargeError, readable_cells
 from pgmjax.inference.plan.junction_tree import Elimination
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.kernels.log_sum_exp import host_logsumexp
@@ -31,7 +31,6 @@ _PLANNING = 10  # steps, whose time it takes to plan a table of a question
 _ROUNDING = 1e-14  # by how much a constant table of logarithms may vary (nats): rounding
 IMPOSSIBLE = "the potentials leave no possible cell: some clique, or several together, exclude every cell."
 Factor = tuple[np.ndarray, Variables]  # a table and its variables
-_SMALL = 1 << 20  # bytes
 QUESTION_SECONDS = 600.0  # longest forecast of a question that is answered unless more is allowed
 SHARE = 0.8  # of the free memory, which the tables of a question may take
 # To calibrate a cell of a junction tree takes the time of so many cells, a clique that of so many steps.
@@ -58,9 +57,7 @@ class QuestionLimits:
 
     def allow(self, need: int) -> bool:
         """Return whether a number of bytes may be taken."""
-        if self.max_bytes is None and need <= _SMALL:
-            return True  # to look at the free memory takes longer than so small a table
-        return need <= self.bytes
+        return (need <= SMALL and self.max_bytes is None) or need <= self.bytes
 
     def require_cells(self, cells: int, what: str, copies: int = 3) -> None:
         """Raise an error if float64 tables do not fit.

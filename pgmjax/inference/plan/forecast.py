@@ -21,6 +21,7 @@ from pgmjax._internal.checks import Error
 from pgmjax._internal.memory import readable_bytes, scientific
 
 ORACLE_COPIES = 3  # of the potentials, in a call: as given, on the device, and marginals
+SMALL = 1 << 20  # bytes, for which nobody looks at the free memory: that takes longer than so small a table
 
 DEFAULTS = "defaults, of two cores of an AMD EPYC"
 UNKNOWN = "data sheet of the T4, for want of this card's"
@@ -172,7 +173,7 @@ def readable_cells(count: int) -> str:
     return f"{count:,}" if count < 10**15 else scientific(count)
 
 
-def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit: int) -> None:
+def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit: int, also: str = "") -> None:
     """Raise an error if the forecast of a model exceeds a limit.
 
     Args:
@@ -180,6 +181,7 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit:
         names: attribute name of each variable.
         need: its peak memory, in bytes.
         limit: bytes that may be used.
+        also: last words of the message.
 
     Raises:
         ModelTooLargeError: the limit is exceeded; the message gives the figures, the cliques that cause
@@ -194,7 +196,7 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit:
     raise ModelTooLargeError(
         f"The model needs about {readable_bytes(need)} ({forecast.method}) and {readable_bytes(limit)} is "
         f"available. The largest tables: {causes}. Measure fewer or smaller cliques that overlap less, "
-        "coarsen the bins of these attributes, or set max_bytes.",
+        f"coarsen the bins of these attributes, or set max_bytes.{also}",
         need,
     )
 

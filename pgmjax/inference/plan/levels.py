@@ -34,6 +34,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import itertools
 import math
@@ -494,7 +495,7 @@ class Arrangement:
     nodes: list[Node]
     sizes: LevelSizes
 
-    @property
+    @functools.cached_property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
         structure, sizes = self.structure, self.sizes
