@@ -40,10 +40,11 @@ from pgmjax.inference.plan import (
     growth,
     junction_tree,
     levels,
+    merges,
     slicing,
 )
+from pgmjax.inference.plan.contraction import of_path
 from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
-from pgmjax.inference.plan.path import of_path
 from pgmjax.inference.plan.structure import Structure
 
 ENOUGH = 1.3  # times the cost without it, on one case at least: less, and it goes
@@ -196,9 +197,9 @@ def _by_opt_einsum(
     find = opt_einsum.paths.DynamicProgramming(minimize=f"combo-{stored:.0f}", cost_cap=bound)
     used = frozenset().union(*tables)
     path = find(list(tables), outside & used, {v: sizes[v] for v in used})
-    merges = opt_einsum.paths.linear_to_ssa(path)
-    weight = contraction._Tree(tables, outside, sizes, merges, stored).total()
-    return (weight, merges) if weight < bound else None
+    found = opt_einsum.paths.linear_to_ssa(path)
+    weight = merges._Tree(tables, outside, sizes, found, stored).total()
+    return (weight, found) if weight < bound else None
 
 
 def _taken_alone(model: Structure) -> Any:
@@ -208,7 +209,7 @@ def _taken_alone(model: Structure) -> Any:
 FAR_TOO_LARGE = Forecast("", 0, 0, 2**60, 0, ())
 NOTHING: Callable[..., list[Any]] = lambda *given: []  # noqa: E731
 ALL = (*FITS, *MADE, *FROZEN)
-BY_DP = off((contraction, "optimal_merges", _by_opt_einsum))
+BY_DP = off(*((each, "optimal_merges", _by_opt_einsum) for each in (contraction, merges)))
 MUCH, LITTLE = (functools.partial(sliced, share=share) for share in (0.9, 0.1))
 ROWS = (
     Row("local search for elimination orders", "the greedy rules", "work", work,

@@ -25,8 +25,8 @@ import numpy as np
 from pgmjax._internal.jit import jit
 from pgmjax.inference.oracles.choose import SOLVER_OPERATIONS
 from pgmjax.inference.oracles.contraction import Contraction, HostContraction
+from pgmjax.inference.plan.contraction import of_path
 from pgmjax.inference.plan.forecast import HostRates, Rates
-from pgmjax.inference.plan.path import of_path
 from pgmjax.inference.plan.structure import Structure
 
 

@@ -7,8 +7,8 @@ import pathlib
 import pytest
 
 from pgmjax.inference.oracles.contraction import Contraction, HostContraction
+from pgmjax.inference.plan.contraction import of_path
 from pgmjax.inference.plan.forecast import HostRates, Rates
-from pgmjax.inference.plan.path import of_path
 from pgmjax.inference.plan.structure import Structure
 
 BENCH = pathlib.Path(__file__).parent.parent.parent / "bench"

@@ -42,7 +42,7 @@ FAULTS = (
     ),
     Fault(
         "the forecast of memory at the peak keeps cotangents too long",
-        "pgmjax.inference.plan.path",
+        "pgmjax.inference.plan.contraction",
         "_peak",
         old="alive -= 2 * result",
         new="alive -= result",

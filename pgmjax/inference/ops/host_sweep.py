@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.inference.ops.tables import Reduce
-from pgmjax.inference.plan.path import ContractionPath
+from pgmjax.inference.plan.contraction import ContractionPath
 from pgmjax.kernels.log_sum_exp import host_logsumexp, host_max
 
 Axes = tuple[int, ...]

@@ -23,8 +23,8 @@ from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.oracles.verify import require_registered
 from pgmjax.inference.plan import chain, elimination, forecast, levels, slicing
+from pgmjax.inference.plan.contraction import PRODUCT_OPERATIONS
 from pgmjax.inference.plan.forecast import device_rates
-from pgmjax.inference.plan.path import PRODUCT_OPERATIONS
 from pgmjax.inference.plan.structure import Structure
 
 # Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.

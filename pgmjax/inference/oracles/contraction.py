@@ -28,8 +28,8 @@ from pgmjax.inference.ops.sweep import EXACT, FAST, MAXIMUM
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.plan import contraction, forecast
+from pgmjax.inference.plan.contraction import ContractionPath, large, of_path
 from pgmjax.inference.plan.forecast import Forecast, readable_cells
-from pgmjax.inference.plan.path import ContractionPath, large, of_path
 from pgmjax.inference.plan.structure import Structure
 
 SEARCH_SHARE = 0.1  # of the time of a call on the host: that of a compiled one, for the search for a path
