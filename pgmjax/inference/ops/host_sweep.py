@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.inference.ops.tables import Reduce
-from pgmjax.inference.plan.contraction import ContractionPath
+from pgmjax.inference.plan.contraction import ContractionPath, Form
 from pgmjax.kernels.log_sum_exp import host_logsumexp, host_max
 
 Axes = tuple[int, ...]
@@ -75,14 +75,12 @@ def scaled(logs: np.ndarray) -> ScaledTable | np.ndarray:
 def _summed(step: _Step, parts: list[Any]) -> ScaledTable | np.ndarray:
     """Return a step's result: as probabilities if both operands are and no cell is lost, else logarithms."""
     if all(isinstance(part, ScaledTable) for part in parts):
-        read = [each.read(part.table) for each, part in zip(step.operands, parts, strict=True)]
-        found = _multiplied(step, parts, read)
+        found = _multiplied(step, parts, step.read([part.table for part in parts]))
         if not found.table.any():
             return ScaledTable(step.result.written(found.table), 0.0, 0.0, 0.0)
         if found.within_range() and found.lost is None:
             return found.written(step.result)
-    read = [each.read(logs_of(part)) for each, part in zip(step.operands, parts, strict=True)]
-    return step.result.written(step.reduced(read, host_logsumexp))
+    return step.result.written(step.reduced(step.read([*map(logs_of, parts)]), host_logsumexp))
 
 
 @dataclasses.dataclass
@@ -134,7 +132,7 @@ class ScaledTable:
             return logs_of(self).reshape(shape)
         return ScaledTable((self.table / size).reshape(shape), self.scale + math.log(size), low, 0.0)
 
-    def written(self, form: _Form) -> ScaledTable:
+    def written(self, form: Form) -> ScaledTable:
         """Return the table, which has a step's shape, in its own."""
         lost = None if self.lost is None else form.written(self.lost)
         return ScaledTable(form.written(self.table), self.scale, self.low, self.high, lost)
@@ -154,7 +152,11 @@ def program(path: ContractionPath) -> Program:
     ends = np.cumsum(sizes)
     parts = tuple(map(slice, (ends - sizes).tolist(), ends.tolist()))
     states = sum(map(math.log, path.structure.sizes))
-    return Program(_steps(path), path.structure.shapes, ends - sizes, sizes, parts, states)
+    steps = []
+    for step, (*operands, result) in zip(path.steps, path.forms, strict=True):
+        terms = path.structure.cells(step.union[len(step.kept) :])
+        steps.append(_Step(tuple(operands), result, terms, path.structure.cells(step.union)))
+    return Program(tuple(steps), path.structure.shapes, ends - sizes, sizes, parts, states)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -256,7 +258,7 @@ class Program:
         """All tables, and for each step its operands as it reads them, and its result."""
         tables, read, results = self.split(vector), [], []
         for step in self.steps:
-            read.append([each.read(tables[each.table]) for each in step.operands])
+            read.append(step.read([tables[each.table] for each in step.operands]))
             results.append(step.reduced(read[-1], reduce))
             tables.append(step.result.written(results[-1]))
         return tables, read, results
@@ -265,7 +267,7 @@ class Program:
         """Both passes over tables of which every product stays within float64's range."""
         read = []
         for step in self.steps:
-            read.append([each.read(tables[each.table]) for each in step.operands])
+            read.append(step.read([tables[each.table] for each in step.operands]))
             tables.append(step.result.written(step.summed(read[-1])))
         total = float(tables[-1])
         if not total > 0:
@@ -297,7 +299,7 @@ class _ScaledPasses:
         read = []
         for step in self.steps:
             parts = [self.tables[each.table] for each in step.operands]
-            read.append([each.read(part.table) for each, part in zip(step.operands, parts, strict=True)])
+            read.append(step.read([part.table for part in parts]))
             found = _multiplied(step, parts, read[-1])
             if not found.within_range():
                 return None
@@ -341,37 +343,6 @@ class _ScaledPasses:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Form:
-    """A table as a step reads it, or as it computes it.
-
-    Attributes:
-        table: its number.
-        order: its axes in the order of the step; None if they are in order.
-        back: the reverse.
-        ordered: its shape in that order.
-        shape: its shape for the step: [batch, rows, inner], [batch, inner, columns] and the result's [batch,
-            rows, columns]; of a single table [kept, reduced] and [kept].
-    """
-
-    table: int
-    order: Axes | None
-    back: Axes | None
-    ordered: Axes
-    shape: Axes
-
-    def read(self, table: np.ndarray) -> np.ndarray:
-        """Return the table in the step's shape."""
-        if self.order is not None:
-            table = table.transpose(self.order)
-        return np.ascontiguousarray(table).reshape(self.shape)
-
-    def written(self, found: np.ndarray) -> np.ndarray:
-        """Return an array of the step's shape as one of the table's shape."""
-        found = found.reshape(self.ordered)
-        return found if self.back is None else found.transpose(self.back)
-
-
-@dataclasses.dataclass(frozen=True)
 class _Step:
     """One or two operands and their product, summed.
 
@@ -382,10 +353,16 @@ class _Step:
         cells: number of all products.
     """
 
-    operands: tuple[_Form, ...]
-    result: _Form
+    operands: tuple[Form, ...]
+    result: Form
     terms: int
     cells: int
+
+    def read(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the operands in the step's shape, contiguous for BLAS."""
+        return [
+            np.ascontiguousarray(each.read(table)) for each, table in zip(self.operands, tables, strict=True)
+        ]
 
     def summed(self, tables: Sequence[np.ndarray]) -> np.ndarray:
         """Return the operands' product, summed."""
@@ -393,7 +370,7 @@ class _Step:
 
     def derivatives(self, tables: Sequence[np.ndarray], weight: np.ndarray) -> list[np.ndarray]:
         """Return the derivatives of the sum of weight times result with respect to each operand."""
-        weight = self.result.read(weight)
+        weight = np.ascontiguousarray(self.result.read(weight))
         if len(tables) == 1:
             return [np.repeat(weight, tables[0].shape[1])]
         left, right = tables
@@ -444,29 +421,3 @@ def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     if batch <= MANY_PRODUCTS or rows * inner * columns >= FEW_TERMS:
         return np.matmul(left, right)
     return np.einsum("bmk,bkn->bmn", left, right)
-
-
-def _steps(path: ContractionPath) -> tuple[_Step, ...]:
-    cells, shape_of = path.structure.cells, path.structure.shape
-
-    def form(table: int, *groups: Axes) -> _Form:
-        own, wanted = path.variables(table), tuple(v for group in groups for v in group)
-        order = None if own == wanted else tuple(map(own.index, wanted))
-        back = None if own == wanted else tuple(map(wanted.index, own))
-        return _Form(table, order, back, shape_of(wanted), tuple(map(cells, groups)))
-
-    steps = []
-    for number, step in enumerate(path.steps, start=len(path.structure.cliques)):
-        gone, product = step.union[len(step.kept) :], path.product(step)
-        if product is None:
-            operands: tuple[_Form, ...] = (form(step.operands[0], step.kept, gone),)
-            result = form(number, step.kept)
-        else:
-            left, right = step.operands
-            operands = (
-                form(left, product.batch, product.left, product.summed),
-                form(right, product.batch, product.summed, product.right),
-            )
-            result = form(number, product.batch, product.left, product.right)
-        steps.append(_Step(operands, result, cells(gone), cells(step.union)))
-    return tuple(steps)

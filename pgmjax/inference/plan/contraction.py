@@ -16,6 +16,7 @@ import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import opt_einsum
 
@@ -65,20 +66,34 @@ class Step:
 
 
 @dataclasses.dataclass(frozen=True)
-class MatrixProduct:
-    """Variables of a step of two tables, grouped as in a batched matrix product.
+class Form:
+    """A table as a step reads it, or as it computes it: with one axis for each group of its variables.
+
+    A step of two tables is a batched matrix product of [batch, left, summed] and [batch, summed, right] to
+    [batch, left, right]; a step of one table reads [kept, reduced].
 
     Attributes:
-        batch: in both tables and the result.
-        left: in the left table and the result.
-        summed: in both tables, not in the result.
-        right: in the right table and the result.
+        table: its number.
+        order: its axes in the order of the step; None if they are in order.
+        back: the reverse.
+        ordered: its shape in that order.
+        shape: cells of each group.
     """
 
-    batch: Variables
-    left: Variables
-    summed: Variables
-    right: Variables
+    table: int
+    order: tuple[int, ...] | None
+    back: tuple[int, ...] | None
+    ordered: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def read(self, table: Any) -> Any:
+        """Return the table, an array of NumPy or JAX, in the step's shape."""
+        return (table if self.order is None else table.transpose(self.order)).reshape(self.shape)
+
+    def written(self, found: Any) -> Any:
+        """Return an array of the step's shape as one of the table's shape."""
+        found = found.reshape(self.ordered)
+        return found if self.back is None else found.transpose(self.back)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,16 +168,28 @@ class ContractionPath:
         inputs = self.structure.cliques
         return inputs[table] if table < len(inputs) else self.steps[table - len(inputs)].kept
 
-    def product(self, step: Step) -> MatrixProduct | None:
-        """The matrix product of a step of two tables; None for a step that reduces a single table."""
-        if len(step.operands) == 1:
-            return None
-        left, right = (frozenset(self.variables(i)) for i in step.operands)
-        return MatrixProduct(
-            batch=tuple(v for v in step.kept if v in left and v in right),
-            left=tuple(v for v in step.kept if v not in right),
-            summed=step.union[len(step.kept) :],
-            right=tuple(v for v in step.kept if v not in left),
+    @functools.cached_property
+    def forms(self) -> tuple[tuple[Form, ...], ...]:
+        """For each step, the forms of its operands and of its result."""
+        found = []
+        for number, step in enumerate(self.steps, start=len(self.structure.cliques)):
+            kept, gone = step.kept, step.union[len(step.kept) :]
+            own = [set(self.variables(i)) for i in step.operands]
+            batch = tuple(v for v in kept if v in own[0] and v in own[-1])
+            if len(own) == 1:
+                groups: tuple[tuple[Variables, ...], ...] = ((kept, gone), (kept,))
+            else:
+                left, right = (tuple(v for v in kept if v not in other) for other in reversed(own))
+                groups = ((batch, left, gone), (batch, gone, right), (batch, left, right))
+            found.append(tuple(map(self._form, (*step.operands, number), groups)))
+        return tuple(found)
+
+    def _form(self, table: int, groups: tuple[Variables, ...]) -> Form:
+        own, wanted = self.variables(table), tuple(v for group in groups for v in group)
+        order = None if own == wanted else tuple(map(own.index, wanted))
+        back = None if own == wanted else tuple(map(wanted.index, own))
+        return Form(
+            table, order, back, self.structure.shape(wanted), tuple(map(self.structure.cells, groups))
         )
 
 
@@ -386,32 +413,31 @@ class Cost:
         return lines
 
 
-def large(path: ContractionPath) -> dict[int, MatrixProduct]:
-    """The large products of a path on the device that programs run on, by step number."""
+def large(path: ContractionPath) -> frozenset[int]:
+    """The numbers of a path's steps that are large products on the device that programs run on."""
     return _large(path, LARGE if device.is_cpu() else LARGE_ELSEWHERE)
 
 
 @functools.lru_cache(maxsize=256)
-def _large(path: ContractionPath, least: int) -> dict[int, MatrixProduct]:
-    cells, found = path.structure.cells, {}
-    for number, step in enumerate(path.steps):
-        product = path.product(step)
-        if product and cells(step.union) >= least:
-            sides = cells(product.left), cells(product.summed), cells(product.right)
-            if min(sides) >= SIDE:
-                found[number] = product
-    return found
+def _large(path: ContractionPath, least: int) -> frozenset[int]:
+    return frozenset(
+        number
+        for number, (step, forms) in enumerate(zip(path.steps, path.forms, strict=True))
+        if len(forms) > 2
+        and path.structure.cells(step.union) >= least
+        and min(*forms[0].shape[1:], forms[1].shape[2]) >= SIDE
+    )
 
 
 @functools.lru_cache(maxsize=64)
 def of_path(path: ContractionPath) -> Cost:
     """Cost of a path."""
     cells, large_ones = path.structure.cells, large(path)
-    products = [
-        Dimensions(cells(p.batch), cells(p.left), cells(p.summed), cells(p.right), number in large_ones)
-        for number, p in enumerate(map(path.product, path.steps))
-        if p
-    ]
+    products = []
+    for number, (first, *others) in enumerate(path.forms):
+        if len(others) > 1:
+            batch, left, summed = first.shape
+            products.append(Dimensions(batch, left, summed, others[0].shape[2], number in large_ones))
     unions = sum(p.union for p in products if p.is_large)
     tiled = (p for p in products if min(p.left, p.summed, p.right) > 1)
     return Cost(
