@@ -77,10 +77,10 @@ def _summed(step: _Step, parts: list[Any]) -> ScaledTable | np.ndarray:
     if all(isinstance(part, ScaledTable) for part in parts):
         found = _multiplied(step, parts, step.read([part.table for part in parts]))
         if not found.table.any():
-            return ScaledTable(step.result.written(found.table), 0.0, 0.0, 0.0)
+            return ScaledTable(step.written(found.table), 0.0, 0.0, 0.0)
         if found.within_range() and found.lost is None:
-            return found.written(step.result)
-    return step.result.written(step.reduced(step.read([*map(logs_of, parts)]), host_logsumexp))
+            return found.written(step)
+    return step.written(step.reduced(step.read([*map(logs_of, parts)]), host_logsumexp))
 
 
 @dataclasses.dataclass
@@ -132,7 +132,7 @@ class ScaledTable:
             return logs_of(self).reshape(shape)
         return ScaledTable((self.table / size).reshape(shape), self.scale + math.log(size), low, 0.0)
 
-    def written(self, form: Form) -> ScaledTable:
+    def written(self, form: Form | _Step) -> ScaledTable:
         """Return the table, which has a step's shape, in its own."""
         lost = None if self.lost is None else form.written(self.lost)
         return ScaledTable(form.written(self.table), self.scale, self.low, self.high, lost)
@@ -260,7 +260,7 @@ class Program:
         for step in self.steps:
             read.append(step.read([tables[each.table] for each in step.operands]))
             results.append(step.reduced(read[-1], reduce))
-            tables.append(step.result.written(results[-1]))
+            tables.append(step.written(results[-1]))
         return tables, read, results
 
     def _plain(self, tables: list[np.ndarray], top: np.ndarray) -> Passed | None:
@@ -268,7 +268,7 @@ class Program:
         read = []
         for step in self.steps:
             read.append(step.read([tables[each.table] for each in step.operands]))
-            tables.append(step.result.written(step.summed(read[-1])))
+            tables.append(step.written(step.summed(read[-1])))
         total = float(tables[-1])
         if not total > 0:
             return None
@@ -303,7 +303,7 @@ class _ScaledPasses:
             found = _multiplied(step, parts, read[-1])
             if not found.within_range():
                 return None
-            self.tables.append(found.written(step.result))
+            self.tables.append(found.written(step))
         total = self.tables[-1]
         if not total.table > 0:
             return None
@@ -360,9 +360,18 @@ class _Step:
 
     def read(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the operands in the step's shape, contiguous for BLAS."""
+        # as `Form.read`, of which a call for each would be felt where tables are small
         return [
-            np.ascontiguousarray(each.read(table)) for each, table in zip(self.operands, tables, strict=True)
+            np.ascontiguousarray(table if each.order is None else table.transpose(each.order)).reshape(
+                each.shape
+            )
+            for each, table in zip(self.operands, tables, strict=True)
         ]
+
+    def written(self, found: np.ndarray) -> np.ndarray:
+        """Return the result as later steps read it."""
+        found, back = found.reshape(self.result.ordered), self.result.back
+        return found if back is None else found.transpose(back)
 
     def summed(self, tables: Sequence[np.ndarray]) -> np.ndarray:
         """Return the operands' product, summed."""

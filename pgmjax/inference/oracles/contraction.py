@@ -29,7 +29,14 @@ from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.plan import contraction, forecast
 from pgmjax.inference.plan.contraction import ContractionPath, large, of_path
-from pgmjax.inference.plan.forecast import Forecast, readable_cells
+from pgmjax.inference.plan.forecast import (
+    Forecast,
+    HostRates,
+    Rates,
+    device_rates,
+    readable_cells,
+    seconds_of,
+)
 from pgmjax.inference.plan.structure import Structure
 
 SEARCH_SHARE = 0.1  # of the time of a call on the host: that of a compiled one, for the search for a path
@@ -81,22 +88,7 @@ class Contraction(base.Oracle):
     @functools.cached_property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
-        path, spent, structure = self.path, of_path(self.path), self.path.structure
-        largest = structure.largest([*(s.kept for s in path.steps), *structure.cliques])
-        # the backward pass forms the unions of all steps except large products
-        known = large(path)
-        unions = [structure.cells(s.union) for n, s in enumerate(path.steps) if n not in known]
-        inputs = structure.length
-        return Forecast(
-            method=f"contraction ({path.method}), largest stored table {readable_cells(largest[0][1])} cells",
-            largest=largest[0][1],
-            inputs=inputs,
-            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + max(unions, default=1) + BUFFER_CELLS,
-            work=3 * path.work,
-            largest_tables=largest,
-            operations=spent.operations,
-            seconds=spent.seconds(exact=not self.fast),
-        )
+        return _forecast(self.path, self.fast, device_rates())
 
     @property
     def details(self) -> tuple[str, ...]:
@@ -121,6 +113,28 @@ class Contraction(base.Oracle):
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
         return jnp.asarray(sweep.forward(self.path, potentials, MAXIMUM).total)
+
+
+@functools.lru_cache(maxsize=256)
+def _forecast(path: ContractionPath, fast: bool, by: Rates) -> Forecast:
+    """The forecast of a compiled call: kept, as fits of one structure ask for it many times."""
+    spent, structure, known = of_path(path), path.structure, large(path)
+    largest = structure.largest([*(s.kept for s in path.steps), *structure.cliques])
+    # the backward pass forms the unions of all steps except large products
+    unions = [structure.cells(s.union) for n, s in enumerate(path.steps) if n not in known]
+    return Forecast(
+        method=f"contraction ({path.method}), largest stored table {readable_cells(largest[0][1])} cells",
+        largest=largest[0][1],
+        inputs=structure.length,
+        cells=max(spent.peak - 2 * structure.length, 0)
+        + spent.stored // 2
+        + max(unions, default=1)
+        + BUFFER_CELLS,
+        work=3 * path.work,
+        largest_tables=largest,
+        operations=spent.operations,
+        seconds=spent.seconds(by, exact=not fast),
+    )
 
 
 def _swept(
@@ -174,30 +188,19 @@ class HostContraction(Contraction):
     @property
     def seconds(self) -> float:
         """The forecast time of one call on one core (s)."""
-        by = forecast.HOST_RATES
-        return float(sum(count * getattr(by, rate) for rate, count in self.units.items()))
-
-    @functools.cached_property
-    def units(self) -> dict[str, int]:
-        """The units of work of one call on one core, by the name of their rate in `HostRates`."""
-        path, structure = self.path, self.structure
-        # by how many nats potentials differ, roughly
-        nats = sum(math.log(structure.cells(clique)) for clique in structure.cliques)
-        scaled = SCALED_SLOWDOWN if nats > host_sweep.RANGE else 1
-        cells = structure.length + path.touched
-        return {
-            "step": scaled * (CALL_STEPS + len(path.steps)),
-            "cell": scaled * cells,
-            "flop": 3 * path.work,
-        }
+        return _host_seconds(self.path, forecast.HOST_RATES)
 
     def infer_flat_with_error(self, potentials: Any) -> tuple[Any, Any, Any]:
         """Same as `infer_with_error`, for all tables in one vector [length]; the host makes no error."""
         if not isinstance(potentials, np.ndarray):
             return super().infer_flat_with_error(potentials)
-        log_partition, found = self._infer_on_host(potentials)
-        padding = self.length - len(found)
-        return np.asarray(log_partition), np.pad(found, (0, padding)) if padding else found, np.zeros(())
+        vector = np.asarray(potentials[: self.structure.length], np.float64)
+        made = self._program.marginals(vector)
+        if made.error > ROUNDING:
+            made = self._program.log_marginals(vector)
+        log_partition, padding = made.log_partition + self.structure.uncovered, self.length - len(vector)
+        found = np.pad(made.vector, (0, padding)) if padding else made.vector
+        return np.asarray(log_partition), found, np.zeros(())
 
     def maximum_flat(self, potentials: Any) -> Any:
         """Same as `maximum`, for all tables in one vector [length]."""
@@ -208,12 +211,22 @@ class HostContraction(Contraction):
 
     def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
         """Same as `Oracle.run`, on the host in float64; the marginals are NumPy arrays of the dtype."""
-        log_partition, found = self._infer_on_host(host_join(tables, np.float64))
-        return log_partition, list(split(found.astype(dtype), self.structure.shapes))
+        log_partition, found, _ = self.infer_flat_with_error(host_join(tables, np.float64))
+        return float(log_partition), list(split(found.astype(dtype), self.structure.shapes))
 
-    def _infer_on_host(self, potentials: np.ndarray) -> tuple[float, np.ndarray]:
-        vector = np.asarray(potentials[: self.structure.length], np.float64)
-        made = self._program.marginals(vector)
-        if made.error > ROUNDING:
-            made = self._program.log_marginals(vector)
-        return made.log_partition + self.structure.uncovered, made.vector
+
+@functools.lru_cache(maxsize=256)
+def _host_seconds(path: ContractionPath, by: HostRates) -> float:
+    return seconds_of(host_units(path), by)
+
+
+def host_units(path: ContractionPath) -> dict[str, int]:
+    """The units of work of one call on one core, by the name of their rate in `HostRates`."""
+    # by how many nats potentials differ, roughly
+    nats = sum(math.log(path.structure.cells(clique)) for clique in path.structure.cliques)
+    scaled = SCALED_SLOWDOWN if nats > host_sweep.RANGE else 1
+    return {
+        "step": scaled * (CALL_STEPS + len(path.steps)),
+        "cell": scaled * (path.structure.length + path.touched),
+        "flop": 3 * path.work,
+    }

@@ -23,7 +23,7 @@ import opt_einsum
 from pgmjax._internal import device
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.plan import elimination, junction_tree
-from pgmjax.inference.plan.forecast import Rates, device_rates
+from pgmjax.inference.plan.forecast import Rates, device_rates, seconds_of
 from pgmjax.inference.plan.merges import optimal_merges, refined_merges
 from pgmjax.inference.plan.structure import Structure, Variables
 
@@ -366,8 +366,7 @@ class Cost:
             by: rates of the machine. Default: those of the device at hand.
             exact: run all products in exact log-space form, none as a matrix product.
         """
-        by = by or device_rates()
-        return float(sum(count * getattr(by, rate) for rate, count in self.units(exact).items()))
+        return seconds_of(self.units(exact), by or device_rates())
 
     def units(self, exact: bool = False) -> dict[str, int]:
         """Units of work of one call, by the name of their rate in `Rates`.

@@ -15,6 +15,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from pgmjax._internal import checks, device, memory
 from pgmjax._internal.checks import Error
@@ -75,13 +76,17 @@ class HostRates:
     source: str = DEFAULTS
 
 
-HOST_RATES = HostRates()
+CPU, HOST_RATES = Rates(), HostRates()
+
+
+def seconds_of(units: Mapping[str, int], by: Rates | HostRates) -> float:
+    """Return the time of some units of work, by the names of their rates (s)."""
+    return float(sum(count * getattr(by, rate) for rate, count in units.items()))
 
 
 def device_rates() -> Rates:
     """Return the rates of compiled programs on the device at hand."""
-    known = of_card(device.kind())
-    return known or (Rates() if device.is_cpu() else _by_sheet("Tesla T4", UNKNOWN))
+    return CPU if device.is_cpu() else of_card(device.kind()) or _by_sheet("Tesla T4", UNKNOWN)
 
 
 def of_card(name: str) -> Rates | None:
