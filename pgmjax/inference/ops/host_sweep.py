@@ -32,9 +32,6 @@ Passed = tuple[float, list[np.ndarray], float]  # log-partition, derivatives by 
 RANGE = 600.0  # nats: float64 reaches from exp(-708) to exp(709)
 FLUSH = RANGE / 2  # of the factors of a product, which then stays within RANGE
 LEAST_LOG = 700.0  # nats below 1, whose exponential is still a normal number
-# Of more products than MANY_PRODUCTS, each of fewer terms than FEW_TERMS, einsum is faster than one BLAS call
-# for each.
-MANY_PRODUCTS, FEW_TERMS = 64, 512
 CHUNK_CELLS = 4_000_000  # cells that are formed at once for a maximum
 
 
@@ -375,7 +372,7 @@ class _Step:
 
     def summed(self, tables: Sequence[np.ndarray]) -> np.ndarray:
         """Return the operands' product, summed."""
-        return tables[0] @ np.ones(self.terms) if len(tables) == 1 else _product(*tables)
+        return tables[0] @ np.ones(self.terms) if len(tables) == 1 else np.matmul(*tables)
 
     def derivatives(self, tables: Sequence[np.ndarray], weight: np.ndarray) -> list[np.ndarray]:
         """Return the derivatives of the sum of weight times result with respect to each operand."""
@@ -383,7 +380,7 @@ class _Step:
         if len(tables) == 1:
             return [np.repeat(weight, tables[0].shape[1])]
         left, right = tables
-        return [_product(weight, right.transpose(0, 2, 1)), _product(left.transpose(0, 2, 1), weight)]
+        return [np.matmul(weight, right.transpose(0, 2, 1)), np.matmul(left.transpose(0, 2, 1), weight)]
 
     def reduced(self, tables: Sequence[np.ndarray], reduce: Reduce) -> np.ndarray:
         """Return the operands' sum, whose last axis is reduced."""
@@ -419,14 +416,3 @@ def _unions(left: np.ndarray, right: np.ndarray) -> Iterator[tuple[tuple[slice, 
         for m in range(0, rows, some):
             part = slice(b, b + each), slice(m, m + some)
             yield part, left[part][:, :, :, None] + right[part[0], None]
-
-
-def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the batched matrix product of [b, m, k] and [b, k, n]."""
-    batch, rows, inner = left.shape
-    columns = right.shape[2]
-    if inner == 1:
-        return left * right
-    if batch <= MANY_PRODUCTS or rows * inner * columns >= FEW_TERMS:
-        return np.matmul(left, right)
-    return np.einsum("bmk,bkn->bmn", left, right)

@@ -58,21 +58,29 @@ class Chain(Flat):
             )
         return cls.of(arrangement)
 
+    @in_forward_mode
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-        found: tuple[jax.Array, jax.Array] = _both_ways(self, vector)
-        return found
+        if not self.sizes.cliques:
+            return jnp.full((), self.sizes.uncovered, vector.dtype), vector
+        tables = potentials_at(vector, self.maps.cells)
+        sums = logsumexp(tables, (2,))
+        levels, middles, value = self._upwards(sums, exact_product.log_matmul_exp, logsumexp)
+        messages = _downwards(levels, middles, self._ends(vector)).reshape(-1)
+        received = potentials_at(messages, self.maps.before) + potentials_at(messages, self.maps.behind)
+        # the messages from both sides give the distribution of what a clique shares; its private rest follows
+        shared = jnp.sum(_shares(sums[:, :, None] + received, (1, 2)), axis=2, keepdims=True)
+        return value, at((shared * _shares(tables, (2,))).reshape(-1), self.maps.out)
 
     def _maximum(self, vector: jax.Array) -> jax.Array:
         if not self.sizes.cliques:
             return jnp.zeros((), vector.dtype)
         sums = logmax(potentials_at(vector, self.maps.cells), (2,))
-        return self.upwards(sums, exact_product.max_plus, logmax)[2] - self.sizes.uncovered
+        return self._upwards(sums, exact_product.max_plus, logmax)[2] - self.sizes.uncovered
 
-    def ends(self, vector: jax.Array) -> jax.Array:
-        """The messages to the whole row from both sides [1, 2, states]."""
+    def _ends(self, vector: jax.Array) -> jax.Array:
         return potentials_at(vector, self.maps.ends)[None]
 
-    def upwards(
+    def _upwards(
         self, sums: jax.Array, product: Product, reduce: ops.Reduce
     ) -> tuple[list[jax.Array], jax.Array, jax.Array]:
         """The matrices of every level but the last, the messages to the middle of the row, and its value."""
@@ -81,24 +89,9 @@ class Chain(Flat):
             made, scale = _recentred(product(levels[-1][0::2], levels[-1][1::2]), (1, 2))
             levels.append(made)
             scales.append(scale)
-        middle = _middle(levels[-1], self.ends(sums.reshape(-1)), reduce)
+        middle = _middle(levels[-1], self._ends(sums.reshape(-1)), reduce)
         whole = reduce(jnp.sum(middle, axis=1), (0, 1))
         return levels, middle, whole + jnp.sum(jnp.concatenate(scales)) + self.sizes.uncovered
-
-
-@in_forward_mode
-def _both_ways(oracle: Chain, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-    maps = oracle.maps
-    if not oracle.sizes.cliques:
-        return jnp.full((), oracle.sizes.uncovered, vector.dtype), vector
-    tables = potentials_at(vector, maps.cells)
-    sums = logsumexp(tables, (2,))
-    levels, middles, value = oracle.upwards(sums, exact_product.log_matmul_exp, logsumexp)
-    messages = _downwards(levels, middles, oracle.ends(vector)).reshape(-1)
-    received = potentials_at(messages, maps.before) + potentials_at(messages, maps.behind)
-    # the messages from both sides give the distribution of what a clique shares; its private rest follows
-    shared = jnp.sum(_shares(sums[:, :, None] + received, (1, 2)), axis=2, keepdims=True)
-    return value, at((shared * _shares(tables, (2,))).reshape(-1), maps.out)
 
 
 def _middle(matrices: jax.Array, messages: jax.Array, reduce: ops.Reduce) -> jax.Array:

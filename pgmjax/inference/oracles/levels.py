@@ -159,20 +159,14 @@ class Levels(Flat):
     name: ClassVar[str] = "levels"
     layout: ClassVar[Any] = levels
 
+    @in_forward_mode
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-        found: tuple[jax.Array, jax.Array] = _both_sweeps(self, vector)
-        return found
+        conditionals, log_partition = collect(self.sizes, self.maps, vector, _log_sum)
+        beliefs = distribute(self.sizes, self.maps.down, conditionals)
+        return log_partition, jnp.where(self.maps.out >= 0, _take(beliefs, self.maps.out), 0)
 
     def _maximum(self, vector: jax.Array) -> jax.Array:
         return collect(self.sizes, self.maps, vector, _log_max)[1]
-
-
-@in_forward_mode
-def _both_sweeps(oracle: Levels, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-    maps = oracle.maps
-    conditionals, log_partition = collect(oracle.sizes, maps, vector, _log_sum)
-    beliefs = distribute(oracle.sizes, maps.down, conditionals)
-    return log_partition, jnp.where(maps.out >= 0, _take(beliefs, maps.out), 0)
 
 
 def _take(tables: tuple[jax.Array, ...], positions: jax.Array) -> jax.Array:
