@@ -252,6 +252,30 @@ GONE = (
         "82 plans: 41 structures, for 20 and 500 calls",
         "the same oracle in 82",
     ),
+    (
+        "a calibrated tree's sums by runs of axes, its cliques' own variables apart",
+        "NumPy's sums over axes",
+        "all pairs of ten structures",
+        "1.14 and 1.03 times the CPU seconds, at most",
+    ),
+    (
+        "einsum for many small products on the host, products of one term apart",
+        "BLAS alone",
+        "marginals of 19 structures",
+        "0.78 to 1.08 times the CPU seconds",
+    ),
+    (
+        "the maps of levels inverted in chunks",
+        "at once",
+        "oracle-tree-500, oracle-chain-1000, loop-adult, diagnosis-20x40-0, frozen-20",
+        "0.77 to 1.09 times the CPU seconds",
+    ),
+    (
+        "evidence contracted in logarithms",
+        "masked tables, multiplied by BLAS",
+        "fit-adult9, oracle-chain-100, oracle-tree-300, diagnosis-20x40-0",
+        "0.43 to 0.68 times the CPU seconds",
+    ),
 )
 TRIED = (
     (
@@ -292,9 +316,27 @@ TRIED = (
     ),
     (
         "maxima on the host by the contraction of tables in pieces",
-        "`host_sweep.maximum`",
+        "`Program.maximum`",
         "fit-adult9; fit-loans15",
         "1.7 and 2.2 times the CPU seconds",
+    ),
+    (
+        "nodes of a level tree that receive one message, or always four or eight",
+        "`levels._fan_in`",
+        "diagnosis-20x40-0; frozen-20",
+        "eight: 1.19 on the first; four: 1.14 and 1.27 times the seconds of a call",
+    ),
+    (
+        "marginals on the host with the scale of each table kept apart",
+        "products without scales while they last",
+        "fit-adult9; frozen-20",
+        "1.4 and 1.5 times the CPU seconds",
+    ),
+    (
+        "questions to a calibrated tree answered in the tree alone",
+        "a contraction where that is shorter",
+        "triples of loop-adult",
+        "8.7 times the CPU seconds",
     ),
 )
 
