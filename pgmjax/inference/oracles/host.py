@@ -188,7 +188,7 @@ class _Tables:
         return max(free, key=left.__getitem__, default=None)
 
 
-def _narrowed(structure: Structure, sizes: list[int], narrowed: dict[int, int]) -> Structure:
+def _narrowed(structure: Structure, sizes: list[int], narrowed: Mapping[int, Any]) -> Structure:
     """The structure of a part; a narrowed variable with a single value leaves its cliques."""
     cliques = tuple(
         tuple(v for v in clique if v not in narrowed or sizes[v] > 1) or clique[:1]
@@ -347,15 +347,13 @@ class HostModel:
         sizes = list(self.structure.sizes)
         for v, codes in allowed.items():
             sizes[v] = len(np.arange(sizes[v])[codes])
-        tables, cliques = [], []
-        for table, clique in self.factors:
+        structure, tables = _narrowed(self.structure, sizes, allowed), []
+        for (table, clique), shape in zip(self.factors, structure.shapes, strict=True):
             for axis, v in enumerate(clique):
                 if v in allowed:
                     table = table[(slice(None),) * axis + (allowed[v],)]
-            kept = tuple(v for v in clique if v not in allowed or sizes[v] > 1) or clique[:1]
-            tables.append(table.reshape([sizes[v] for v in kept]))
-            cliques.append(kept)
-        return HostModel(Structure(tuple(sizes), tuple(cliques)), tuple(tables), self.limits)
+            tables.append(table.reshape(shape))
+        return HostModel(structure, tuple(tables), self.limits)
 
     def divided(self) -> list[dict[int, slice]]:
         """The values of some variables in each part of the model whose junction tree fits in memory.
