@@ -33,10 +33,11 @@ import dataclasses
 import functools
 import heapq
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from pgmjax.data.cliques import maximal
 from pgmjax.inference.plan.levels import offsets, parts_of
 from pgmjax.inference.plan.structure import Structure, Variables
 
@@ -111,7 +112,7 @@ def region_graph(structure: Structure, inner: str = "intersections") -> RegionGr
     """
     if inner not in INNER:
         raise ValueError(f"inner must be one of {INNER}, got {inner!r}.")
-    outer = _maximal(structure.cliques)
+    outer: tuple[Variables, ...] = tuple(cast(Any, maximal)(structure.cliques))  # of numbers as of names
     sets = [frozenset(region) for region in outer]
     near: dict[int, set[int]] = {}
     for number, region in enumerate(sets):
@@ -125,22 +126,6 @@ def region_graph(structure: Structure, inner: str = "intersections") -> RegionGr
     parts.sort(key=lambda part: (len(part), part))
     above = tuple(tuple(sorted(_containing(part, near))) for part in parts)
     return RegionGraph(structure, outer, tuple(parts), holder, above)
-
-
-def _maximal(cliques: Sequence[Variables]) -> tuple[Variables, ...]:
-    """The maximal cliques; of cliques over the same variables, the first."""
-    first: dict[frozenset[int], Variables] = {}
-    for clique in cliques:
-        first.setdefault(frozenset(clique), clique)
-    near: dict[int, set[frozenset[int]]] = {}
-    for key in first:
-        for variable in key:
-            near.setdefault(variable, set()).add(key)
-    return tuple(
-        clique
-        for key, clique in first.items()
-        if not any(key < other for other in min((near[v] for v in key), key=len, default=set(first)))
-    )
 
 
 def _containing(part: Sequence[int], near: dict[int, set[int]]) -> set[int]:

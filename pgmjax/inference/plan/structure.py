@@ -95,3 +95,13 @@ class Structure:
         for v, others in enumerate(near):
             others.discard(v)
         return near
+
+
+def members(mask: int) -> Variables:
+    """Variables of a clique given as bits."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return tuple(found)
