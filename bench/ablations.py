@@ -276,6 +276,12 @@ GONE = (
         "fit-adult9, oracle-chain-100, oracle-tree-300, diagnosis-20x40-0",
         "0.43 to 0.68 times the CPU seconds",
     ),
+    (
+        "wide tiles of a log product stored before they are summed",
+        "summed as they are made",
+        "14 shapes of products",
+        "0.9 to 1.05 times the CPU seconds",
+    ),
 )
 TRIED = (
     (
@@ -337,6 +343,12 @@ TRIED = (
         "a contraction where that is shorter",
         "triples of loop-adult",
         "8.7 times the CPU seconds",
+    ),
+    (
+        "log products of a batch by `vmap` alone, thin ones unswapped",
+        "one of a batch after another, thin ones swapped",
+        "300 of [128, 20] x [20, 128]; [3000, 300] x [300, 1]",
+        "2.3 and 17 times the CPU seconds",
     ),
 )
 

@@ -147,11 +147,10 @@ def _forward_block(left: jax.Array, right: jax.Array) -> jax.Array:
     steps, terms = _terms_of_block(left, right)
     top = _maximum_block(left, right)
     top = jnp.where(jnp.isfinite(top), top, 0)
-    # wide tiles are stored before they are summed: exponentials inside a reduction are not vectorised
     total = jax.lax.fori_loop(
         0,
         steps,
-        lambda i, total: total + _over_tile(jnp.sum, _apart(jnp.exp(terms(i) - top[:, :, None, :]))),
+        lambda i, total: total + _over_tile(jnp.sum, jnp.exp(terms(i) - top[:, :, None, :])),
         jnp.zeros_like(top),
     )
     return jnp.log(total) + top
@@ -234,11 +233,6 @@ def _tiles(table: jax.Array, tile: int, axis: int) -> jax.Array:
 def _over_tile(reduce: Callable[..., jax.Array], terms: jax.Array) -> jax.Array:
     """Reduce [b, m, tile, n] over the tile; a tile of one needs no reduction."""
     return terms[:, :, 0] if terms.shape[2] == 1 else reduce(terms, axis=2)
-
-
-def _apart(terms: jax.Array) -> jax.Array:
-    """The same [b, m, tile, n], stored before it is summed."""
-    return terms if terms.shape[2] == 1 else jax.lax.optimization_barrier(terms)
 
 
 def _broadcast(left: jax.Array, right: jax.Array) -> jax.Array:
