@@ -140,7 +140,7 @@ def plan(
         begun = None if compiled else _beginning(chosen, limits)
     else:
         slowdown = None if compiled else 1 if bounded else UNBOUNDED_SLOWDOWN
-        chosen = _cheapest(structure, limits, calls, slowdown)
+        chosen = _cheapest(structure, limits, calls or DEFAULT_CALLS, slowdown)
     made, cost = Plan(chosen, attributes, itemsize, copies, max_bytes, begun, calls), chosen.forecast
     if not limits.allow(cost):
         least = elimination.least_in_words(structure)
@@ -166,9 +166,9 @@ def _cheapest(structure: Structure, limits: Limits, calls: int, slowdown: float 
     # 2. Of what fits, what takes the least time: in a row or in slices, where such a form is faster.
     if fitting:
         chosen = min(fitting, key=lambda each: _total_seconds(each, calls, slowdown))
-        return (
-            _in_a_row(chosen, limits) if isinstance(chosen, levels.Arrangement) else _in_cache(chosen, limits)
-        )
+        if isinstance(chosen, levels.Arrangement):
+            return _in_a_row(chosen, limits)
+        return _in_cache(chosen, limits)
     # 3. If nothing fits, slices; if not even they do, the error message reports the forecast of the whole.
     with contextlib.suppress(forecast.ModelTooLargeError):
         return Sliced.within(structure, limits)
@@ -182,9 +182,8 @@ def _options(
     many = len(structure.cliques) > MOST_PLANNED_CLIQUES
     arranged = _arranged(structure) if many else None
     if arranged and limits.allow(arranged.forecast):
-        compiling = (
-            PRODUCT_OPERATIONS * len(structure.cliques) * device_rates().operation
-        )  # of any contraction
+        # any contraction takes so long to compile
+        compiling = PRODUCT_OPERATIONS * len(structure.cliques) * device_rates().operation
         if not device.is_cpu() or _total_seconds(arranged, calls) <= compiling:
             return [arranged]
     whole = Contraction.within(structure, limits)
@@ -241,6 +240,5 @@ def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:
         return None
     on_host = HostContraction(chosen.contraction_path())
     calls = int(_compiling(chosen.forecast) / on_host.forecast.seconds)
-    return (
-        Beginning(on_host, calls) if calls >= FEWEST_HOST_CALLS and limits.allow(on_host.forecast) else None
-    )
+    worthwhile = calls >= FEWEST_HOST_CALLS and limits.allow(on_host.forecast)
+    return Beginning(on_host, calls) if worthwhile else None

@@ -5,6 +5,11 @@ for. Queries to a fitted model are usually different each time. `HostModel` answ
 contraction planned for it: values that evidence excludes are cut away, variables that only one table has
 are summed first, and a table that becomes constant by that is dropped (in a Bayesian network, all that is
 neither asked nor an ancestor of what is).
+
+A question that takes more than its limits is asked of parts of the model: some values of some variables at a
+time. Variables are halved, each time the one whose tables take the most, until the tables of an elimination
+order fit (`divide`). A part in which a variable has a single value is a model without that variable, with its
+own order.
 """
 
 from __future__ import annotations
