@@ -32,6 +32,7 @@ import opt_einsum
 
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import choose
+from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan import (
     chain,
     contraction,
@@ -39,10 +40,11 @@ from pgmjax.inference.plan import (
     growth,
     junction_tree,
     levels,
+    merges,
     slicing,
 )
-from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.inference.plan.path import of_path
+from pgmjax.inference.plan.contraction import of_path
+from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 
 ENOUGH = 1.3  # times the cost without it, on one case at least: less, and it goes
@@ -195,18 +197,19 @@ def _by_opt_einsum(
     find = opt_einsum.paths.DynamicProgramming(minimize=f"combo-{stored:.0f}", cost_cap=bound)
     used = frozenset().union(*tables)
     path = find(list(tables), outside & used, {v: sizes[v] for v in used})
-    merges = opt_einsum.paths.linear_to_ssa(path)
-    weight = contraction._Tree(tables, outside, sizes, merges, stored).total()
-    return (weight, merges) if weight < bound else None
+    found = opt_einsum.paths.linear_to_ssa(path)
+    weight = merges._Tree(tables, outside, sizes, found, stored).total()
+    return (weight, found) if weight < bound else None
 
 
 def _taken_alone(model: Structure) -> Any:
     raise ModelTooLargeError("no cliques in a row")
 
 
+FAR_TOO_LARGE = Forecast("", 0, 0, 2**60, 0, ())
 NOTHING: Callable[..., list[Any]] = lambda *given: []  # noqa: E731
 ALL = (*FITS, *MADE, *FROZEN)
-BY_DP = off((contraction, "optimal_merges", _by_opt_einsum))
+BY_DP = off(*((each, "optimal_merges", _by_opt_einsum) for each in (contraction, merges)))
 MUCH, LITTLE = (functools.partial(sliced, share=share) for share in (0.9, 0.1))
 ROWS = (
     Row("local search for elimination orders", "the greedy rules", "work", work,
@@ -238,7 +241,7 @@ ROWS = (
     Row("levels considered", "never", "forecast s", call_seconds,
         off((choose, "_arranged", lambda model: None)), ("fit-chain-300", "oracle-tree-300", *FITS)),
     Row("NumPy considered", "never", "forecast s", call_seconds,
-        off((choose, "_host", lambda path, limits: None)), FITS),
+        off((HostContraction, "forecast", FAR_TOO_LARGE)), FITS),
     Row("slices in a CPU's cache", "one contraction", "CPU s", called,
         off((choose, "CACHE_BYTES", 10**15)), ("oracle-adult15-s1", "oracle-adult15-s2")),
 )  # fmt: skip
@@ -248,6 +251,36 @@ GONE = (
         "built-in rates",
         "82 plans: 41 structures, for 20 and 500 calls",
         "the same oracle in 82",
+    ),
+    (
+        "a calibrated tree's sums by runs of axes, its cliques' own variables apart",
+        "NumPy's sums over axes",
+        "all pairs of ten structures",
+        "1.14 and 1.03 times the CPU seconds, at most",
+    ),
+    (
+        "einsum for many small products on the host, products of one term apart",
+        "BLAS alone",
+        "marginals of 19 structures",
+        "0.78 to 1.08 times the CPU seconds",
+    ),
+    (
+        "the maps of levels inverted in chunks",
+        "at once",
+        "oracle-tree-500, oracle-chain-1000, loop-adult, diagnosis-20x40-0, frozen-20",
+        "0.77 to 1.09 times the CPU seconds",
+    ),
+    (
+        "evidence contracted in logarithms",
+        "masked tables, multiplied by BLAS",
+        "fit-adult9, oracle-chain-100, oracle-tree-300, diagnosis-20x40-0",
+        "0.43 to 0.68 times the CPU seconds",
+    ),
+    (
+        "wide tiles of a log product stored before they are summed",
+        "summed as they are made",
+        "14 shapes of products",
+        "0.9 to 1.05 times the CPU seconds",
     ),
 )
 TRIED = (
@@ -289,9 +322,33 @@ TRIED = (
     ),
     (
         "maxima on the host by the contraction of tables in pieces",
-        "`host_sweep.maximum`",
+        "`Program.maximum`",
         "fit-adult9; fit-loans15",
         "1.7 and 2.2 times the CPU seconds",
+    ),
+    (
+        "nodes of a level tree that receive one message, or always four or eight",
+        "`levels._fan_in`",
+        "diagnosis-20x40-0; frozen-20",
+        "eight: 1.19 on the first; four: 1.14 and 1.27 times the seconds of a call",
+    ),
+    (
+        "marginals on the host with the scale of each table kept apart",
+        "products without scales while they last",
+        "fit-adult9; frozen-20",
+        "1.4 and 1.5 times the CPU seconds",
+    ),
+    (
+        "questions to a calibrated tree answered in the tree alone",
+        "a contraction where that is shorter",
+        "triples of loop-adult",
+        "8.7 times the CPU seconds",
+    ),
+    (
+        "log products of a batch by `vmap` alone, thin ones unswapped",
+        "one of a batch after another, thin ones swapped",
+        "300 of [128, 20] x [20, 128]; [3000, 300] x [300, 1]",
+        "2.3 and 17 times the CPU seconds",
     ),
 )
 

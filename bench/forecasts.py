@@ -118,21 +118,19 @@ def fit(name: str) -> tuple[harness.Line, Callable[[], Any]]:
 def question(kind: str, name: str, wheel: str | None) -> tuple[harness.Line, Callable[[], Any]]:
     """The forecast of a calibration or of a pair's marginal on the host, and the question."""
     from pgmjax.inference.oracles import host, host_tree
-    from pgmjax.inference.plan import elimination, forecast, parts
-    from pgmjax.inference.plan.structure import Structure
+    from pgmjax.inference.plan import elimination, forecast
 
     model = network(name, wheel)._host
     held = sum(table.nbytes for table in model.tables)
     if kind == "calibrate":
         order = elimination.best(model.structure)
-        told = parts.seconds(model.structure, order), parts.needed_bytes(model.structure, order)
+        told = host.seconds(model.structure, order), host.needed_bytes(model.structure, order)
         call: Callable[[], Any] = lambda: host_tree.HostTree(model).log_partition  # noqa: E731
     else:
         ends = (0, len(model.structure.sizes) - 1)
-        sizes, factors = model._asked(ends)
-        path = host._path(Structure(sizes, tuple(variables for _, variables in factors)), ends)
+        _, need, seconds = host._planned(model._asked(ends)[0], ends)
         pruning = PRUNED * forecast.HOST_RATES.step * len(model.structure.cliques)
-        told = pruning + host._seconds(path), held + 8 * path.forward_peak
+        told = pruning + seconds, held + need
         call = lambda: model.marginal(ends)  # noqa: E731
     return {"oracle": kind, "forecast_s": told[0], "forecast_bytes": told[1], "held": held}, call
 

@@ -24,9 +24,9 @@ import numpy as np
 
 from pgmjax._internal.jit import jit
 from pgmjax.inference.oracles.choose import SOLVER_OPERATIONS
-from pgmjax.inference.oracles.contraction import Contraction, HostContraction
+from pgmjax.inference.oracles.contraction import Contraction, HostContraction, host_units
+from pgmjax.inference.plan.contraction import of_path
 from pgmjax.inference.plan.forecast import HostRates, Rates
-from pgmjax.inference.plan.path import of_path
 from pgmjax.inference.plan.structure import Structure
 
 
@@ -92,7 +92,7 @@ def measure(
         on_host = HostContraction.build(structure)
         vectors = _tables(structure, np.float64)
         taken = _median(functools.partial(on_host.run, vectors, np.float64), repeats, clock)
-        line = _line("host", rate, taken, on_host.units, known)
+        line = _line("host", rate, taken, host_units(on_host.path), known)
         known[rate] = line["value"]
         yield line
 

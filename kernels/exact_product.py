@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -40,9 +39,9 @@ def exact_forward(left: jax.Array, right: jax.Array) -> jax.Array:
     return _in_blocks(left, right, _forward_block)
 
 
-@jax.custom_vjp
+@jax.custom_jvp
 def log_matmul_exp(left: jax.Array, right: jax.Array) -> jax.Array:
-    """Same as `exact_forward`, differentiable to any order in reverse.
+    """Same as `exact_forward`, differentiable.
 
     Example:
         >>> left, right = jnp.log(jnp.array([[[1.0, 2.0]]])), jnp.log(jnp.array([[[3.0], [4.0]]]))
@@ -52,17 +51,24 @@ def log_matmul_exp(left: jax.Array, right: jax.Array) -> jax.Array:
     return exact_forward(left, right)
 
 
-def _log_matmul_exp_forward(left: jax.Array, right: jax.Array) -> tuple[jax.Array, Any]:
-    # calls the function with the custom rule, as second derivatives go through the saved output
-    out = log_matmul_exp(left, right)
-    return out, (left, right, out)
+@log_matmul_exp.defjvp
+def _log_matmul_exp_jvp(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    result = log_matmul_exp(*primals)
+    out = jnp.where(result == -jnp.inf, jnp.inf, result)  # such entries contribute zero instead of NaN
 
+    @jax.checkpoint
+    def add(total: jax.Array, tables: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+        left, change, right, other = tables
+        shares = jnp.exp(left[:, :, None] + right[:, None, :] - out)
+        return total + shares * (change[:, :, None] + other[:, None, :]), None
 
-def _log_matmul_exp_backward(saved: Any, cotangent: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return _differentiable_backward(*saved, cotangent)
-
-
-log_matmul_exp.defvjp(_log_matmul_exp_forward, _log_matmul_exp_backward)
+    both = zip(primals, tangents, strict=True)
+    entries = [
+        jnp.moveaxis(table, axis, 0) for axis, pair in zip((2, 1), both, strict=True) for table in pair
+    ]
+    return result, jax.lax.scan(add, jnp.zeros_like(out), tuple(entries))[0]
 
 
 def max_plus(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -126,40 +132,6 @@ def exact_backward(
     return jax.vmap(_backward_rows)(left, right, out, weight)
 
 
-@jax.custom_vjp
-def _differentiable_backward(
-    left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    return exact_backward(left, right, out, weight)
-
-
-def _backward_forward(*tables: jax.Array) -> tuple[tuple[jax.Array, jax.Array], Any]:
-    return _differentiable_backward(*tables), tables
-
-
-def _backward_backward(saved: Any, cotangents: Any) -> Any:
-    return jax.vjp(_plain_backward, *saved)[1](cotangents)
-
-
-_differentiable_backward.defvjp(_backward_forward, _backward_backward)
-
-
-def _plain_backward(
-    left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """The gradient in operations that JAX differentiates to any order, one entry of k at a time."""
-    out = jnp.where(out == -jnp.inf, jnp.inf, out)
-
-    @jax.checkpoint
-    def step(carry: None, tables: tuple[jax.Array, jax.Array]) -> tuple[None, tuple[jax.Array, jax.Array]]:
-        exponents = tables[0][:, :, None] + tables[1][:, None, :] - out
-        terms = jnp.exp(exponents) * weight
-        return carry, (terms.sum(2), terms.sum(1))
-
-    _, (by_left, by_right) = jax.lax.scan(step, None, (jnp.moveaxis(left, 2, 0), jnp.moveaxis(right, 1, 0)))
-    return jnp.moveaxis(by_left, 0, 2), jnp.moveaxis(by_right, 0, 1)
-
-
 def _forward_rows(left: jax.Array, right: jax.Array, product: Callable[..., jax.Array]) -> jax.Array:
     """The product of one batch entry, in blocks of rows."""
     rows, columns = left.shape[0], right.shape[1]
@@ -175,11 +147,10 @@ def _forward_block(left: jax.Array, right: jax.Array) -> jax.Array:
     steps, terms = _terms_of_block(left, right)
     top = _maximum_block(left, right)
     top = jnp.where(jnp.isfinite(top), top, 0)
-    # wide tiles are stored before they are summed: exponentials inside a reduction are not vectorised
     total = jax.lax.fori_loop(
         0,
         steps,
-        lambda i, total: total + _over_tile(jnp.sum, _apart(jnp.exp(terms(i) - top[:, :, None, :]))),
+        lambda i, total: total + _over_tile(jnp.sum, jnp.exp(terms(i) - top[:, :, None, :])),
         jnp.zeros_like(top),
     )
     return jnp.log(total) + top
@@ -262,11 +233,6 @@ def _tiles(table: jax.Array, tile: int, axis: int) -> jax.Array:
 def _over_tile(reduce: Callable[..., jax.Array], terms: jax.Array) -> jax.Array:
     """Reduce [b, m, tile, n] over the tile; a tile of one needs no reduction."""
     return terms[:, :, 0] if terms.shape[2] == 1 else reduce(terms, axis=2)
-
-
-def _apart(terms: jax.Array) -> jax.Array:
-    """The same [b, m, tile, n], stored before it is summed."""
-    return terms if terms.shape[2] == 1 else jax.lax.optimization_barrier(terms)
 
 
 def _broadcast(left: jax.Array, right: jax.Array) -> jax.Array:

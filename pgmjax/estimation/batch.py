@@ -22,8 +22,7 @@ from pgmjax.estimation.solvers.batch import Queue, run_batch
 from pgmjax.estimation.solvers.loop import FitSteps
 from pgmjax.estimation.views import batch_html
 from pgmjax.inference import oracles
-from pgmjax.inference.oracles.choose import device_bytes
-from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.forecast import ModelTooLargeError, device_bytes
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.graphical import GraphicalModel

@@ -36,8 +36,7 @@ from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
 from pgmjax.estimation.region_fit import RegionDivergence, counting_numbers
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
-from pgmjax.inference.oracles.choose import memory_limit
-from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.forecast import ModelTooLargeError, memory_limit
 from pgmjax.inference.plan.regions import region_graph
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.inputs import of_measurements, with_inputs

@@ -53,9 +53,8 @@ from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, Stopping
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import belief_propagation
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, forecast
-from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan import regions
-from pgmjax.inference.plan.forecast import Forecast, require_memory
+from pgmjax.inference.plan.forecast import Forecast, memory_limit, require_memory
 from pgmjax.inference.plan.regions import CountingNumbers, RegionGraph, index_maps, region_graph
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.inputs import of_measurements, with_inputs

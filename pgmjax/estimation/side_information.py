@@ -28,9 +28,8 @@ from pgmjax.data.domain import Domain, differing
 from pgmjax.estimation import regularisation
 from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
 from pgmjax.inference import ops
-from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.oracles.host import USUAL, HostModel
 from pgmjax.inference.plan import contraction
-from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp, host_max
 from pgmjax.model.clique_vector import summed

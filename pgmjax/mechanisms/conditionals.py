@@ -16,8 +16,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.losses.transcript import Draws
 from pgmjax.estimation.solvers.stopping import Status
+from pgmjax.inference.oracles.host import USUAL
 from pgmjax.inference.plan import junction_tree
-from pgmjax.inference.plan.forecast import USUAL
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.transcript import Transcript

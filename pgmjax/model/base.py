@@ -21,7 +21,8 @@ from pgmjax._internal.migration import Named, instead
 from pgmjax.data.attribute import Attribute, Code, code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.plan.forecast import USUAL, ModelTooLargeError
+from pgmjax.inference.oracles.host import USUAL
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.inputs import Input, marks
 from pgmjax.model import io, row_file
 from pgmjax.queries import DenseMatrix

@@ -16,18 +16,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks, files, formats, html
-from pgmjax.data.cliques import Clique, as_clique, first_holding, in_order
+from pgmjax.data.cliques import Clique, as_clique, first_holding, in_order, marginal_of
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.inference.oracles.host import IMPOSSIBLE, HostModel
+from pgmjax.inference.oracles.host import IMPOSSIBLE, QUESTION_SECONDS, USUAL, HostModel, QuestionLimits
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES
 from pgmjax.inference.plan import junction_tree
-from pgmjax.inference.plan.forecast import QUESTION_SECONDS, USUAL, ModelTooLargeError, QuestionLimits
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement, noisy_marginal
 from pgmjax.model import base, io
 from pgmjax.model.calibrated import CalibratedModel
-from pgmjax.model.clique_vector import CliqueVector, marginal_within, summed
+from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.rows import ModelRows
 from pgmjax.plotting import marginals as pictures
 from pgmjax.plotting import tree
@@ -130,9 +130,6 @@ class GraphicalModel(ModelRows):
         flat = tuple(np.zeros(self.domain[name]) for name in uncovered)
         return HostModel(structure, (*self.potentials.tables, *flat), self.limits)
 
-    def _numbers(self, clique: Clique) -> Variables:
-        return tuple(self._variables[name] for name in clique)
-
     def _log_weight(self, masks: Mapping[str, np.ndarray]) -> float:
         if not masks:
             return self._host.log_partition
@@ -151,11 +148,11 @@ class GraphicalModel(ModelRows):
         return CalibratedModel(self.domain, self._host, self.total, cache_bytes)
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
-        known = marginal_within(self.known_marginals, clique)
-        if known is not None:
-            return known
+        known, place = self.known_marginals, first_holding(self.known_marginals.cliques, clique)
+        if place is not None:
+            return marginal_of(known.cliques[place], known.tables[place], clique)
         self.limits.require_cells(self.domain.size(clique), f"the marginal of {clique}")
-        return self._host.marginal(self._numbers(clique))
+        return self._host.marginal(tuple(map(self._variables.__getitem__, clique)))
 
     def _is_known(self, clique: Clique) -> bool:
         return first_holding(self.known_marginals.cliques, clique) is not None

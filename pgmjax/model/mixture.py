@@ -17,8 +17,7 @@ from pgmjax._internal import checks, formats, html
 from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.plan.forecast import USUAL
+from pgmjax.inference.oracles.host import USUAL, HostModel
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp
 from pgmjax.measurements.inputs import Input, with_inputs

@@ -28,7 +28,7 @@ from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, first_holding, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.inference.plan.forecast import USUAL
+from pgmjax.inference.oracles.host import USUAL
 from pgmjax.measurements.inputs import Input
 from pgmjax.model import io
 from pgmjax.model.base import Model

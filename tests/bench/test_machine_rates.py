@@ -6,9 +6,9 @@ import pathlib
 
 import pytest
 
-from pgmjax.inference.oracles.contraction import Contraction, HostContraction
+from pgmjax.inference.oracles.contraction import Contraction, HostContraction, host_units
+from pgmjax.inference.plan.contraction import of_path
 from pgmjax.inference.plan.forecast import HostRates, Rates
-from pgmjax.inference.plan.path import of_path
 from pgmjax.inference.plan.structure import Structure
 
 BENCH = pathlib.Path(__file__).parent.parent.parent / "bench"
@@ -40,7 +40,7 @@ class FakeClock:
             spent = of_path(oracle.path).seconds(device)
             self.spans += [compiling] + [spent] * (1 + repeats)
         for structure in HOST.values():
-            counted = HostContraction.build(structure).units
+            counted = host_units(HostContraction.build(structure).path)
             spent = sum(n * getattr(host, rate) for rate, n in counted.items())
             self.spans += [spent] * (1 + repeats)
         self.now, self.readings = 0.0, 0

@@ -10,7 +10,7 @@ import scipy.optimize
 
 import pgmjax as pj
 from pgmjax.estimation.start import starting_point
-from pgmjax.inference.plan import forecast
+from pgmjax.inference.oracles import host
 from tests import models
 from tests.optimum import to_optimum
 
@@ -151,7 +151,7 @@ def test_where_memory_is_short_a_split_potential_counts_alone(monkeypatch):
     model = model_over([("a", "b", "c")], spread=2.0)  # alone it is: nothing else is to be known
     cliques = [("a", "b"), ("b", "c")]
     expected = starting_point(DOMAIN, cliques, model)
-    monkeypatch.setattr(forecast, "available_bytes", lambda: 100)
+    monkeypatch.setattr(host, "available_bytes", lambda: 100)
     for table, other in zip(starting_point(DOMAIN, cliques, model), expected, strict=True):
         np.testing.assert_allclose(table - table.max(), other - other.max(), atol=1e-9)
 

@@ -242,7 +242,7 @@ def test_wrong_types_are_named():
 
 def test_a_query_matrix_beyond_memory_is_refused(monkeypatch):
     model, _ = make()
-    monkeypatch.setattr("pgmjax.inference.plan.forecast.available_bytes", lambda: 1000)
-    monkeypatch.setattr("pgmjax.inference.plan.forecast._SMALL", 0)
+    monkeypatch.setattr("pgmjax.inference.oracles.host.available_bytes", lambda: 1000)
+    monkeypatch.setattr("pgmjax.inference.oracles.host.SMALL", 0)
     with pytest.raises(pj.ModelTooLargeError, match="the query's matrix on 'd' has 75 cells"):
         model.answer(queries.kronecker({"a": queries.total(), "d": queries.all_ranges()}))

@@ -5,8 +5,9 @@ import pytest
 
 import pgmjax as pj
 from pgmjax._internal.memory import readable_bytes
+from pgmjax.inference.oracles import host
 from pgmjax.inference.oracles.host_tree import SlicedTree
-from pgmjax.inference.plan import elimination, parts
+from pgmjax.inference.plan import elimination
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import sampling
 from tests import models
@@ -31,7 +32,7 @@ def model(tables):
     potentials = {names(c): table for c, table in zip(CLIQUES, tables, strict=True)}
     made = pj.GraphicalModel.from_potentials(DOMAIN, potentials, total=100.0)
     structure = Structure(SIZES, CLIQUES)
-    return made.within(max_bytes=parts.needed_bytes(structure, elimination.best(structure)) // 2)
+    return made.within(max_bytes=host.needed_bytes(structure, elimination.best(structure)) // 2)
 
 
 def test_calibrated_models_answer_in_parts(model, tables):
@@ -105,8 +106,8 @@ def test_what_is_fitted_in_slices_can_be_asked_in_the_same_memory(tmp_path):
 
 
 def test_a_fit_whose_model_could_not_be_asked_is_refused_before(monkeypatch):
-    monkeypatch.setattr("pgmjax.inference.plan.parts.CELLS", 1e8)
-    monkeypatch.setattr("pgmjax.inference.plan.forecast.QUESTION_SECONDS", 0.0)
+    monkeypatch.setattr("pgmjax.inference.oracles.host.CELLS", 1e8)
+    monkeypatch.setattr("pgmjax.inference.oracles.host.QUESTION_SECONDS", 0.0)
     domain = pj.Domain(dict.fromkeys("abcdef", 10))
     with pytest.raises(pj.ModelTooLargeError, match=r"1,000.*2\^10"):
         pj.Estimator(oracle="sliced", max_bytes=10**9).plan(domain, [tuple("abcdef"[:3]), tuple("def")])

@@ -17,22 +17,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from pgmjax.inference.plan.path import ContractionPath
-from pgmjax.kernels.log_sum_exp import host_logsumexp
+from pgmjax.inference.ops.tables import Reduce
+from pgmjax.inference.plan.contraction import ContractionPath, Form
+from pgmjax.kernels.log_sum_exp import host_logsumexp, host_max
 
 Axes = tuple[int, ...]
+Passed = tuple[float, list[np.ndarray], float]  # log-partition, derivatives by all tables, lost probability
 
 RANGE = 600.0  # nats: float64 reaches from exp(-708) to exp(709)
 FLUSH = RANGE / 2  # of the factors of a product, which then stays within RANGE
 LEAST_LOG = 700.0  # nats below 1, whose exponential is still a normal number
-# Of more products than MANY_PRODUCTS, each of fewer terms than FEW_TERMS, einsum is faster than one BLAS call
-# for each.
-MANY_PRODUCTS, FEW_TERMS = 64, 512
 CHUNK_CELLS = 4_000_000  # cells that are formed at once for a maximum
 
 
@@ -49,58 +48,6 @@ class HostMarginals:
     log_partition: float
     vector: np.ndarray
     error: float
-
-
-def marginals(path: ContractionPath, vector: np.ndarray) -> HostMarginals:
-    """Return the log-partition and all marginals of a model.
-
-    Args:
-        path: the plan; its last step leaves a scalar.
-        vector: log-potentials of every clique, one after another, each row-major; float64, finite or minus
-            infinity.
-    """
-    layout = _layout(path)
-    top = np.maximum.reduceat(vector, layout.starts)
-    top[np.isneginf(top)] = 0.0
-    logs = vector - np.repeat(top, layout.sizes)
-    lows = np.minimum.reduceat(logs, layout.starts)
-    if np.isneginf(lows.min()):
-        lows = np.minimum.reduceat(np.where(np.isneginf(logs), 0.0, logs), layout.starts)
-    plain = lows.sum() > -RANGE and layout.log_states < RANGE
-    passes: _Passes = _Passes(path, logs, top) if plain else _ScaledPasses(path, logs, top, lows)
-    if not (passes.forward() and passes.backward()):
-        return HostMarginals(-math.inf, np.zeros_like(vector), math.inf)
-    return HostMarginals(passes.log_partition, passes.marginals(), passes.error)
-
-
-def maximum(path: ContractionPath, vector: np.ndarray) -> float:
-    """Return the largest sum of potentials over all joint states (nats); arguments as for `marginals`."""
-    tables = _layout(path).split(vector)
-    for step in _steps(path):
-        operands = [each.read(tables[each.table]) for each in step.operands]
-        for each in step.operands:
-            tables[each.table] = None  # type: ignore[call-overload]  # its memory is free
-        tables.append(step.turned(step.maximum(operands)))
-    return float(tables[-1])
-
-
-def contracted(path: ContractionPath, tables: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the logarithm of the sum over all variables but the path's output [sizes of the output].
-
-    Products are matrix products; logarithms take over from the step at which cells would be lost.
-
-    Args:
-        path: the plan.
-        tables: log-potentials of every clique, float64, finite or minus infinity.
-    """
-    alive: list[Any] = [scaled(table) for table in tables]
-    with np.errstate(divide="ignore"):
-        for step in _steps(path):
-            parts = [alive[each.table] for each in step.operands]
-            for each in step.operands:
-                alive[each.table] = None  # its memory is free
-            alive.append(_summed(step, parts))
-        return logs_of(alive[-1])
 
 
 def logs_of(table: ScaledTable | np.ndarray) -> np.ndarray:
@@ -122,40 +69,15 @@ def scaled(logs: np.ndarray) -> ScaledTable | np.ndarray:
     return logs if low - top < -FLUSH else ScaledTable(np.exp(logs - top), top, low - top, 0.0)
 
 
-def _summed(step: _Step, parts: list[ScaledTable | np.ndarray]) -> ScaledTable | np.ndarray:
+def _summed(step: _Step, parts: list[Any]) -> ScaledTable | np.ndarray:
     """Return a step's result: as probabilities if both operands are and no cell is lost, else logarithms."""
-    places = step.operands
-    if not all(isinstance(part, ScaledTable) for part in parts):
-        read = [each.read(logs_of(part)) for each, part in zip(places, parts, strict=True)]
-        return step.turned(step.log_sum(read))
-    scaled = [part for part in parts if isinstance(part, ScaledTable)]
-    read = [each.read(part.table) for each, part in zip(places, scaled, strict=True)]
-    found = _multiplied(step, scaled, read)
-    if not found.table.any():
-        return ScaledTable(step.turned(found.table), 0.0, 0.0, 0.0)
-    if not found.within_range() or found.lost is not None:
-        logs = [np.log(part.table) for part in scaled]
-        read = [each.read(table) for each, table in zip(places, logs, strict=True)]
-        return step.turned(step.log_sum(read)) + sum(part.scale for part in scaled)
-    return found.turned(step.turned)
-
-
-def log_marginals(path: ContractionPath, vector: np.ndarray) -> HostMarginals:
-    """Same as `marginals` in logarithms, without a loss: slower by the exponentials of all products."""
-    layout, steps = _layout(path), _steps(path)
-    tables, read, results = layout.split(vector), [], []
-    for step in steps:
-        read.append([each.read(tables[each.table]) for each in step.operands])
-        results.append(step.log_sum(read[-1]))
-        tables.append(step.turned(results[-1]))
-    weights = [np.ones(())] * len(tables)
-    for number in reversed(range(len(steps))):
-        step, weight = steps[number], weights[len(layout.sizes) + number]
-        shares = step.log_shares(read.pop(), results.pop(), weight)
-        for each, share in zip(step.operands, shares, strict=True):
-            weights[each.table] = each.turned(share)
-    flat = np.concatenate([weight.reshape(-1) for weight in weights[: len(layout.sizes)]])
-    return HostMarginals(float(tables[-1]), flat, 0.0)
+    if all(isinstance(part, ScaledTable) for part in parts):
+        found = _multiplied(step, parts, step.read([part.table for part in parts]))
+        if not found.table.any():
+            return ScaledTable(step.written(found.table), 0.0, 0.0, 0.0)
+        if found.within_range() and found.lost is None:
+            return found.written(step)
+    return step.written(step.reduced(step.read([*map(logs_of, parts)]), host_logsumexp))
 
 
 @dataclasses.dataclass
@@ -207,120 +129,199 @@ class ScaledTable:
             return logs_of(self).reshape(shape)
         return ScaledTable((self.table / size).reshape(shape), self.scale + math.log(size), low, 0.0)
 
-    def turned(self, turn: Callable[[np.ndarray], np.ndarray]) -> ScaledTable:
-        """Return the table with its axes in another order."""
-        lost = None if self.lost is None else turn(self.lost)
-        return ScaledTable(turn(self.table), self.scale, self.low, self.high, lost)
+    def written(self, form: Form | _Step) -> ScaledTable:
+        """Return the table, which has a step's shape, in its own."""
+        lost = None if self.lost is None else form.written(self.lost)
+        return ScaledTable(form.written(self.table), self.scale, self.low, self.high, lost)
 
 
 def _multiplied(step: _Step, parts: Sequence[ScaledTable], read: Sequence[np.ndarray]) -> ScaledTable:
     """Return a step's result, over the operands' scales."""
     low, high = sum(part.low for part in parts), sum(part.high for part in parts)
     scale = sum(part.scale for part in parts)
-    return ScaledTable(step.result(read), scale, low, high + math.log(step.terms))
+    return ScaledTable(step.summed(read), scale, low, high + math.log(step.terms))
 
 
-class _Passes:
-    """Both passes over tables of which every product stays within float64's range.
+@functools.lru_cache(maxsize=256)
+def program(path: ContractionPath) -> Program:
+    """Return a path as NumPy runs it."""
+    sizes = np.array([math.prod(shape) for shape in path.structure.shapes])
+    ends = np.cumsum(sizes)
+    parts = tuple(map(slice, (ends - sizes).tolist(), ends.tolist()))
+    states = sum(map(math.log, path.structure.sizes))
+    steps = []
+    for step, (*operands, result) in zip(path.steps, path.forms, strict=True):
+        terms = path.structure.cells(step.union[len(step.kept) :])
+        steps.append(_Step(tuple(operands), result, terms, path.structure.cells(step.union)))
+    return Program(tuple(steps), path.structure.shapes, ends - sizes, sizes, parts, states)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """The steps of a path, and the tables of its cliques in one vector, one after another, each row-major.
+
+    Log-potentials are float64, finite or minus infinity.
 
     Attributes:
-        log_partition: log of the result.
-        error: bound on the lost probability.
+        steps: the steps.
+        shapes: of each table.
+        starts: place of its first cell in the vector.
+        sizes: its number of cells.
+        parts: its place in the vector.
+        log_states: logarithm of the number of joint states.
     """
 
-    def __init__(self, path: ContractionPath, logs: np.ndarray, top: np.ndarray):
-        self.steps, self.layout, self.top = _steps(path), _layout(path), top
-        self.cells = np.exp(logs)
-        self.arrays = self.layout.split(self.cells)  # inputs, then results
-        self.read: list[list[np.ndarray]] = []
-        self.log_partition, self.error = -math.inf, 0.0
+    steps: tuple[_Step, ...]
+    shapes: tuple[Axes, ...]
+    starts: np.ndarray
+    sizes: np.ndarray
+    parts: tuple[slice, ...]
+    log_states: float
 
-    def forward(self) -> bool:
-        """Run all steps; return False if the result is lost."""
-        arrays = self.arrays
-        for step in self.steps:
-            operands = [each.read(arrays[each.table]) for each in step.operands]
-            self.read.append(operands)
-            arrays.append(step.turned(step.result(operands)))
-        if not arrays[-1] > 0:
-            return False
-        self.log_partition = math.log(arrays[-1]) + float(self.top.sum())
-        return True
+    def marginals(self, vector: np.ndarray) -> HostMarginals:
+        """Return the log-partition and all marginals of a model; the path's last step leaves a scalar."""
+        top = np.maximum.reduceat(vector, self.starts)
+        top[top == -np.inf] = 0.0
+        logs = vector - np.repeat(top, self.sizes)
+        lows = np.minimum.reduceat(logs, self.starts)
+        if lows.min() == -np.inf:
+            lows = np.minimum.reduceat(np.where(np.isneginf(logs), 0.0, logs), self.starts)
+        if lows.sum() > -RANGE and self.log_states < RANGE:
+            cells = np.exp(logs)
+            found = self._plain(self.split(cells), top)
+        else:
+            lost = self._flushed(logs) if lows.min() < -FLUSH else [None] * len(top)
+            cells = np.exp(logs)
+            inputs = zip(self.split(cells), top.tolist(), lows.tolist(), lost, strict=True)
+            tables = [
+                ScaledTable(table, scale, max(low, -FLUSH), 0.0, gone) for table, scale, low, gone in inputs
+            ]
+            found = _ScaledPasses(self, tables).run()
+        if found is None:
+            return HostMarginals(-math.inf, np.zeros_like(vector), math.inf)
+        log_partition, weights, error = found
+        made = self._joined(weights)
+        made *= cells
+        made /= np.repeat(np.add.reduceat(made, self.starts), self.sizes)
+        return HostMarginals(log_partition, made, error)
 
-    def backward(self) -> bool:
-        """Run the derivatives of all steps, in reverse; return False if too much may be lost."""
-        first = len(self.layout.sizes)
-        self.weights = [np.ones(())] * len(self.arrays)  # derivatives of the result, as `arrays`
+    def log_marginals(self, vector: np.ndarray) -> HostMarginals:
+        """Same as `marginals` in logarithms, without a loss: slower by the exponentials of all products."""
+        tables, read, results = self._in_logs(vector, host_logsumexp)
+        weights = [np.ones(())] * len(tables)
         for number in reversed(range(len(self.steps))):
-            step, operands, weight = self.steps[number], self.read.pop(), self.weights[first + number]
-            for place, each in enumerate(step.operands):
-                self.weights[each.table] = each.turned(step.derivative(operands, weight, place))
-        return True
+            step = self.steps[number]
+            shares = step.log_shares(read.pop(), results.pop(), weights[len(self.sizes) + number])
+            for each, share in zip(step.operands, shares, strict=True):
+                weights[each.table] = each.written(share)
+        return HostMarginals(float(tables[-1]), self._joined(weights), 0.0)
 
-    def marginals(self) -> np.ndarray:
-        """Return the marginals of all inputs, one after another."""
-        layout = self.layout
-        found = np.concatenate([weight.reshape(-1) for weight in self.weights[: len(layout.sizes)]])
-        found *= self.cells
-        found /= np.repeat(np.add.reduceat(found, layout.starts), layout.sizes)
-        return found
+    def maximum(self, vector: np.ndarray) -> float:
+        """Return the largest sum of potentials over all joint states (nats)."""
+        return float(self._in_logs(vector, host_max)[0][-1])
+
+    def contracted(self, tables: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the logarithm of the sum over all variables but the path's output [sizes of the output].
+
+        Products are matrix products; logarithms take over from the step at which cells would be lost.
+        """
+        alive: list[Any] = [*map(scaled, tables)]
+        with np.errstate(divide="ignore"):
+            for step in self.steps:
+                parts = [alive[each.table] for each in step.operands]
+                for each in step.operands:
+                    alive[each.table] = None  # its memory is free
+                alive.append(_summed(step, parts))
+            return logs_of(alive[-1])
+
+    def split(self, vector: np.ndarray) -> list[np.ndarray]:
+        """Return views of all tables."""
+        return [vector[part].reshape(shape) for part, shape in zip(self.parts, self.shapes, strict=True)]
+
+    def _joined(self, weights: Sequence[np.ndarray]) -> np.ndarray:
+        """The first tables, those of the cliques, as a vector."""
+        return np.concatenate([weight.reshape(-1) for weight in weights[: len(self.sizes)]])
+
+    def _flushed(self, logs: np.ndarray) -> list[np.ndarray | None]:
+        """Make small cells impossible; return what is lost of each table, None if nothing is."""
+        small = (logs < -FLUSH) & (logs > -np.inf)
+        lost = self.split(np.where(small, np.exp(np.maximum(logs, -LEAST_LOG)), 0.0))
+        logs[small] = -np.inf
+        return [table if table.any() else None for table in lost]
+
+    def _in_logs(
+        self, vector: np.ndarray, reduce: Reduce
+    ) -> tuple[list[np.ndarray], list[list[np.ndarray]], list[np.ndarray]]:
+        """All tables, and for each step its operands as it reads them, and its result."""
+        tables, read, results = self.split(vector), [], []
+        for step in self.steps:
+            read.append(step.read([tables[each.table] for each in step.operands]))
+            results.append(step.reduced(read[-1], reduce))
+            tables.append(step.written(results[-1]))
+        return tables, read, results
+
+    def _plain(self, tables: list[np.ndarray], top: np.ndarray) -> Passed | None:
+        """Both passes over tables of which every product stays within float64's range."""
+        read = []
+        for step in self.steps:
+            read.append(step.read([tables[each.table] for each in step.operands]))
+            tables.append(step.written(step.summed(read[-1])))
+        total = float(tables[-1])
+        if not total > 0:
+            return None
+        weights = [np.ones(())] * len(tables)  # derivatives of the result, as `tables`
+        for number in reversed(range(len(self.steps))):
+            step = self.steps[number]
+            made = step.derivatives(read.pop(), weights[len(self.sizes) + number])
+            for each, weight in zip(step.operands, made, strict=True):
+                weights[each.table] = each.written(weight)
+        return math.log(total) + float(top.sum()), weights, 0.0
 
 
-class _ScaledPasses(_Passes):
+class _ScaledPasses:
     """Both passes over tables whose scales are kept apart.
 
     Attributes:
         tables: inputs, then results.
+        log_partition: log of the result.
+        error: bound on the lost probability.
     """
 
-    def __init__(self, path: ContractionPath, logs: np.ndarray, top: np.ndarray, lows: np.ndarray):
-        layout = _layout(path)
-        lost: list[Any] = [None] * len(top)
-        if lows.min() < -FLUSH:
-            small = logs < -FLUSH
-            lost = layout.split(np.where(small & (logs > -np.inf), np.exp(np.maximum(logs, -LEAST_LOG)), 0.0))
-            logs[small] = -np.inf
-        super().__init__(path, logs, top)
-        self.tables = [
-            ScaledTable(table, scale, max(low, -FLUSH), 0.0, gone if low < -FLUSH else None)
-            for table, scale, low, gone in zip(self.arrays, top.tolist(), lows.tolist(), lost, strict=True)
-        ]
+    def __init__(self, program: Program, tables: list[ScaledTable]):
+        self.steps, self.first, self.tables = program.steps, len(tables), tables
+        self.log_partition, self.error = -math.inf, 0.0
 
-    def forward(self) -> bool:
-        """Run all steps; return False if the result is lost."""
+    def run(self) -> Passed | None:
+        """Run all steps and their derivatives; None if the result is lost, or too much may be."""
+        read = []
         for step in self.steps:
             parts = [self.tables[each.table] for each in step.operands]
-            operands = [each.read(part.table) for each, part in zip(step.operands, parts, strict=True)]
-            found = _multiplied(step, parts, operands)
+            read.append(step.read([part.table for part in parts]))
+            found = _multiplied(step, parts, read[-1])
             if not found.within_range():
-                return False
-            self.read.append(operands)
-            self.tables.append(found.turned(step.turned))
+                return None
+            self.tables.append(found.written(step))
         total = self.tables[-1]
         if not total.table > 0:
-            return False
+            return None
         self.log_partition = math.log(total.table) + total.scale
-        return True
-
-    def backward(self) -> bool:
-        """Run the derivatives of all steps, in reverse; return False if too much may be lost."""
-        first = len(self.layout.sizes)
         weights = [ScaledTable(np.ones(()), 0.0, 0.0, 0.0)] * len(self.tables)
         for number in reversed(range(len(self.steps))):
-            step, operands, weight = self.steps[number], self.read.pop(), weights[first + number]
+            step, weight = self.steps[number], weights[self.first + number]
+            made = step.derivatives(read.pop(), weight.table)
             for place, each in enumerate(step.operands):
-                made = step.derivative(operands, weight.table, place)
-                found = dataclasses.replace(weight, table=made, lost=None)
-                if len(operands) > 1:  # the derivative is a product with the other operand, and its scale too
+                found = dataclasses.replace(weight, table=made[place], lost=None)
+                if len(made) > 1:  # the derivative is a product with the other operand, and its scale too
                     other = self.tables[step.operands[1 - place].table]
                     found.scale, found.low = weight.scale + other.scale, weight.low + other.low
-                    found.high = weight.high + other.high + math.log(step.cells / made.size)
+                    found.high = weight.high + other.high + math.log(step.cells / made[place].size)
                     if not found.within_range():
-                        return False
-                weights[each.table] = found.turned(each.turned)
+                        return None
+                weights[each.table] = found.written(each)
                 self._count(self.tables[each.table], weights[each.table])
-        self.weights = [weight.table for weight in weights]
-        return self.error < 1
+        return (
+            (self.log_partition, [weight.table for weight in weights], self.error) if self.error < 1 else None
+        )
 
     def _count(self, table: ScaledTable, weight: ScaledTable) -> None:
         """Add what was lost of a table and of the derivative with respect to it."""
@@ -339,133 +340,65 @@ class _ScaledPasses(_Passes):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Layout:
-    """The tables of a structure in one vector."""
-
-    shapes: tuple[Axes, ...]
-    starts: np.ndarray
-    sizes: np.ndarray
-    parts: tuple[slice, ...]
-    log_states: float
-
-    def split(self, vector: np.ndarray) -> list[np.ndarray]:
-        """Return views of all tables."""
-        return [vector[part].reshape(shape) for part, shape in zip(self.parts, self.shapes, strict=True)]
-
-
-@functools.lru_cache(maxsize=256)
-def _layout(path: ContractionPath) -> _Layout:
-    shapes = path.structure.shapes
-    sizes = np.array([math.prod(shape) for shape in shapes])
-    ends = np.cumsum(sizes)
-    parts = tuple(map(slice, (ends - sizes).tolist(), ends.tolist()))
-    states = sum(map(math.log, path.structure.sizes))
-    return _Layout(shapes, ends - sizes, sizes, parts, states)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Operand:
-    """A table as a step reads it.
-
-    Attributes:
-        table: its number.
-        order: its axes in the order in which the step reads them; None if they are in order.
-        back: the reverse.
-        ordered: its shape in that order.
-        shape: its shape for the step: [batch, rows, inner] or [batch, inner, columns], [kept, reduced].
-    """
-
-    table: int
-    order: Axes | None
-    back: Axes | None
-    ordered: Axes
-    shape: Axes
-
-    def read(self, table: np.ndarray) -> np.ndarray:
-        """Return the table as the step reads it."""
-        if self.order is not None:
-            table = table.transpose(self.order)
-        return np.ascontiguousarray(table).reshape(self.shape)
-
-    def turned(self, found: np.ndarray) -> np.ndarray:
-        """Return an array of the step's shape as one of the table's shape."""
-        found = found.reshape(self.ordered)
-        return found if self.back is None else found.transpose(self.back)
-
-
-@dataclasses.dataclass(frozen=True)
 class _Step:
-    """One or two operands, the shape of the product, and how it becomes the table that later steps read.
+    """One or two operands and their product, summed.
 
     Attributes:
         operands: what is read.
-        ordered: shape of the product's variables: batch, rows, columns.
-        order: the result's axes among these; None if they are in order.
-        back: the reverse.
+        result: what is written.
         terms: number of terms of a cell of the result.
         cells: number of all products.
     """
 
-    operands: tuple[_Operand, ...]
-    ordered: Axes
-    order: Axes | None
-    back: Axes | None
+    operands: tuple[Form, ...]
+    result: Form
     terms: int
     cells: int
 
-    def turned(self, found: np.ndarray) -> np.ndarray:
-        """Return a product as the result's table."""
-        found = found.reshape(self.ordered)
-        return found if self.order is None else found.transpose(self.order)
+    def read(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the operands in the step's shape, contiguous for BLAS."""
+        # as `Form.read`, of which a call for each would be felt where tables are small
+        return [
+            np.ascontiguousarray(table if each.order is None else table.transpose(each.order)).reshape(
+                each.shape
+            )
+            for each, table in zip(self.operands, tables, strict=True)
+        ]
 
-    def result(self, tables: Sequence[np.ndarray]) -> np.ndarray:
+    def written(self, found: np.ndarray) -> np.ndarray:
+        """Return the result as later steps read it."""
+        found, back = found.reshape(self.result.ordered), self.result.back
+        return found if back is None else found.transpose(back)
+
+    def summed(self, tables: Sequence[np.ndarray]) -> np.ndarray:
         """Return the operands' product, summed."""
-        if len(tables) > 1:
-            return _product(tables[0], tables[1])
-        (table,) = tables
-        return table @ np.ones(table.shape[1]) if table.shape[1] > 1 else table.copy()
+        return tables[0] @ np.ones(self.terms) if len(tables) == 1 else np.matmul(*tables)
 
-    def derivative(self, tables: Sequence[np.ndarray], weight: np.ndarray, place: int) -> np.ndarray:
-        """Return the derivative of the sum of weight times result with respect to an operand."""
+    def derivatives(self, tables: Sequence[np.ndarray], weight: np.ndarray) -> list[np.ndarray]:
+        """Return the derivatives of the sum of weight times result with respect to each operand."""
+        weight = np.ascontiguousarray(self.result.read(weight))
         if len(tables) == 1:
-            return np.repeat(weight.reshape(-1), tables[0].shape[1])
+            return [np.repeat(weight, tables[0].shape[1])]
         left, right = tables
-        weight = weight if self.back is None else weight.transpose(self.back)
-        weight = np.ascontiguousarray(weight).reshape(*left.shape[:2], right.shape[2])
-        if place == 0:
-            return _product(weight, right.transpose(0, 2, 1))
-        return _product(left.transpose(0, 2, 1), weight)
+        return [np.matmul(weight, right.transpose(0, 2, 1)), np.matmul(left.transpose(0, 2, 1), weight)]
 
-    def maximum(self, tables: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the largest sum of the operands' logarithms."""
+    def reduced(self, tables: Sequence[np.ndarray], reduce: Reduce) -> np.ndarray:
+        """Return the operands' sum, whose last axis is reduced."""
         if len(tables) == 1:
-            return tables[0].max(axis=1)
-        left, right = tables
-        found = np.empty((*left.shape[:2], right.shape[2]))
-        for rows, sums in _unions(left, right):
-            sums.max(axis=2, out=found[rows])
-        return found
-
-    def log_sum(self, tables: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the logarithm of the sum of the exponentials of the operands' sums."""
-        if len(tables) == 1:
-            return host_logsumexp(tables[0], (1,))
-        left, right = tables
-        found = np.empty((*left.shape[:2], right.shape[2]))
-        for rows, sums in _unions(left, right):
-            found[rows] = host_logsumexp(sums, (2,))
+            return reduce(tables[0], (1,))
+        found = np.empty(self.result.shape)
+        for rows, sums in _unions(*tables):
+            found[rows] = reduce(sums, (2,))
         return found
 
     def log_shares(
         self, tables: Sequence[np.ndarray], result: np.ndarray, weight: np.ndarray
     ) -> list[np.ndarray]:
         """Return the sums of weight times share of the result over each operand's cells, from logarithms."""
-        result = np.where(np.isfinite(result), result, 0.0)
+        result, weight = np.where(np.isfinite(result), result, 0.0), self.result.read(weight)
         if len(tables) == 1:
-            return [weight.reshape(-1, 1) * np.exp(tables[0] - result.reshape(-1, 1))]
+            return [weight[:, None] * np.exp(tables[0] - result[:, None])]
         left, right = tables
-        weight = weight if self.back is None else weight.transpose(self.back)
-        weight = weight.reshape(result.shape)
         found = [np.empty_like(left), np.zeros_like(right)]
         for rows, sums in _unions(left, right):
             shares = np.exp(sums - result[rows][:, :, None]) * weight[rows][:, :, None]
@@ -483,48 +416,3 @@ def _unions(left: np.ndarray, right: np.ndarray) -> Iterator[tuple[tuple[slice, 
         for m in range(0, rows, some):
             part = slice(b, b + each), slice(m, m + some)
             yield part, left[part][:, :, :, None] + right[part[0], None]
-
-
-def _product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the batched matrix product of [b, m, k] and [b, k, n]."""
-    batch, rows, inner = left.shape
-    columns = right.shape[2]
-    if inner == 1:
-        return left * right
-    if batch <= MANY_PRODUCTS or rows * inner * columns >= FEW_TERMS:
-        return np.matmul(left, right)
-    return np.einsum("bmk,bkn->bmn", left, right)
-
-
-@functools.lru_cache(maxsize=256)
-def _steps(path: ContractionPath) -> tuple[_Step, ...]:
-    cells, shape_of = path.structure.cells, path.structure.shape
-
-    def operand(table: int, *groups: Axes) -> _Operand:
-        wanted = tuple(v for group in groups for v in group)
-        order, back = _orders(path.variables(table), wanted)
-        return _Operand(table, order, back, shape_of(wanted), tuple(map(cells, groups)))
-
-    steps = []
-    for step in path.steps:
-        gone, product = step.union[len(step.kept) :], path.product(step)
-        if product is None:
-            alone = operand(step.operands[0], step.kept, gone)
-            steps.append(_Step((alone,), shape_of(step.kept), None, None, cells(gone), cells(step.union)))
-            continue
-        left, right = step.operands
-        operands = (
-            operand(left, product.batch, product.left, product.summed),
-            operand(right, product.batch, product.summed, product.right),
-        )
-        found = (*product.batch, *product.left, *product.right)
-        order, back = _orders(found, step.kept)
-        steps.append(_Step(operands, shape_of(found), order, back, cells(gone), cells(step.union)))
-    return tuple(steps)
-
-
-def _orders(own: Axes, wanted: Axes) -> tuple[Axes, Axes] | tuple[None, None]:
-    """Return the transposition from the axes of `own` to those of `wanted`, and back; None if they agree."""
-    if own == wanted:
-        return None, None
-    return tuple(own.index(v) for v in wanted), tuple(wanted.index(v) for v in own)

@@ -22,8 +22,8 @@ import numpy as np
 
 from pgmjax._internal import device
 from pgmjax.inference.ops.tables import Reduce, Table, align, join, potentials_at, recentred
+from pgmjax.inference.plan.contraction import ContractionPath, Step, large
 from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, offsets, parts_of
-from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step, large
 from pgmjax.kernels import exact_product, fast_product
 from pgmjax.kernels.log_sum_exp import ONE_PASS, largest_and_sum, logmax, logsumexp, lowest
 
@@ -88,18 +88,17 @@ def forward(path: ContractionPath, tables: Sequence[Table], products: Products) 
     shares: list[Any] = [None] * count
     bounds = {}
     scale: Table = np.zeros((), tables[0].dtype if tables else None)
-    deep = _depth(path) > DEEP
+    deep, large_ones = _depth(path) > DEEP, large(path)
     for level in _levels(path):
         together = _reduced_together(path, _together(path, level), every, products)
         for number in level:
             step = path.steps[number]
-            product = large(path).get(number)
             if number in together:
                 result, shares[number] = together[number]
-            elif product is not None:
-                left, right = _operands(path, step, product, every)
-                cells, bound, shares[number] = products.forward(left, right)
-                result = _from_product(path, cells, product, step)
+            elif number in large_ones:
+                *operands, written = path.forms[number]
+                cells, bound, shares[number] = products.forward(*(f.read(every[f.table]) for f in operands))
+                result = written.written(cells)
                 if bound is not None:
                     bounds[number] = bound
             else:
@@ -122,7 +121,7 @@ def backward(path: ContractionPath, sweep: Sweep, products: Products) -> tuple[t
         it is negligible, so is the error of all results.
     """
     count = len(path.structure.cliques)
-    deep = _depth(path) > DEEP
+    deep, large_ones = _depth(path) > DEEP, large(path)
     weights: list[Table] = [None] * len(sweep.tables)
     inaccurate: Table = np.zeros((), np.float32)
     if path.steps:
@@ -133,18 +132,14 @@ def backward(path: ContractionPath, sweep: Sweep, products: Products) -> tuple[t
         if deep:
             total = jnp.sum(weight)
             weight = weight / jnp.where(total > 0, total, 1)
-        product = large(path).get(number)
-        if product is not None and products.backward is not None:
-            cells = _as_product(path, weight, step.kept, product.batch, product.left, product.right)
+        if number in large_ones and products.backward is not None:
+            *operands, written = path.forms[number]
+            cells = written.read(weight)
             both = _renormalised(products.backward(sweep.shares[number], cells), cells)
             if number in sweep.bounds:
                 inaccurate = inaccurate + jnp.sum(jnp.where(sweep.bounds[number], cells, 0))
-            orders = (
-                (*product.batch, *product.left, *product.summed),
-                (*product.batch, *product.summed, *product.right),
-            )
-            for i, order, part in zip(step.operands, orders, both, strict=True):
-                weights[i] = align(part.reshape(path.structure.shape(order)), order, path.variables(i))
+            for form, part in zip(operands, both, strict=True):
+                weights[form.table] = form.written(part)
             continue
         if _gone(step):
             # shares of the result's weight, which sum to 1 up to the last digits (`Sweep.shares`)
@@ -257,27 +252,6 @@ def _combined(path: ContractionPath, step: Step, tables: Sequence[Table]) -> Tab
 
 def _gone(step: Step) -> tuple[int, ...]:
     return tuple(range(len(step.kept), len(step.union)))
-
-
-def _operands(
-    path: ContractionPath, step: Step, product: MatrixProduct, tables: Sequence[Table]
-) -> tuple[Table, Table]:
-    left, right = step.operands
-    return (
-        _as_product(path, tables[left], path.variables(left), product.batch, product.left, product.summed),
-        _as_product(path, tables[right], path.variables(right), product.batch, product.summed, product.right),
-    )
-
-
-def _as_product(path: ContractionPath, table: Table, own: tuple[int, ...], *groups: tuple[int, ...]) -> Table:
-    """A table reshaped to one axis per group of variables."""
-    order = tuple(v for group in groups for v in group)
-    return align(table, own, order).reshape([path.structure.cells(group) for group in groups])
-
-
-def _from_product(path: ContractionPath, cells: Table, product: MatrixProduct, step: Step) -> Table:
-    order = (*product.batch, *product.left, *product.right)
-    return align(cells.reshape(path.structure.shape(order)), order, step.kept)
 
 
 def _exact(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None, Any]:

@@ -10,8 +10,8 @@
 
 from pgmjax._internal import migration
 from pgmjax.inference.oracles.base import Oracle
+from pgmjax.inference.oracles.base import Plan as Plan
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, LoopyBP
-from pgmjax.inference.oracles.choose import Plan as Plan
 from pgmjax.inference.oracles.choose import kind as kind
 from pgmjax.inference.oracles.choose import names as names
 from pgmjax.inference.oracles.choose import plan as plan

@@ -1,4 +1,4 @@
-"""The interface of oracles: inference in the distribution defined by log-potentials.
+"""The interface of oracles: inference in the distribution defined by log-potentials; and a `Plan` of one.
 
 An oracle is planned once for a structure. It is a pytree: what determines the compiled program is
 static, and index maps (if an oracle has any) are leaves. Programs that take an oracle as an argument
@@ -6,9 +6,7 @@ are therefore shared by all oracles with the same shapes.
 
 Solvers store all potentials in one flat vector, since an operation on a vector is compiled once, but an
 operation on each of a thousand tables a thousand times. `infer_flat` and `maximum_flat` are for solvers; the
-methods on tuples of tables are for all other callers. `Flat` is the base of oracles that read all potentials
-from one vector, by index maps that are arguments of their programs: a thousand tables would be a thousand
-arguments.
+methods on tuples of tables are for all other callers.
 """
 
 from __future__ import annotations
@@ -16,8 +14,9 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import re
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -26,16 +25,19 @@ from jax.sharding import Mesh
 
 from pgmjax._internal import device
 from pgmjax._internal.jit import jit, precision
-from pgmjax.inference.ops.tables import host_join, join, split
-from pgmjax.inference.plan import contraction
-from pgmjax.inference.plan.forecast import Forecast
+from pgmjax.inference.ops.tables import join, split
+from pgmjax.inference.plan import contraction, forecast
+from pgmjax.inference.plan.forecast import SMALL, Forecast, HostRates, Rates, device_rates
 from pgmjax.inference.plan.structure import Structure
 
 Potentials = Sequence[jax.Array]
+Infer = TypeVar("Infer", bound=Callable[..., Any])
 
 # Per measured cell, in addition to the solver: values, standard deviations, potentials and marginals in
 # float64, and the result of a float32 fit evaluated in float64 (measured: 96 on one clique of 200^3 cells).
 HOST_BYTES = 112
+VECTOR_PASSES = 2  # cells whose time a step of a solver takes for each measured cell, beside its call
+LINE = 90  # characters of a list of names in a summary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Limits:
     """The limits under which an oracle is planned.
 
     Attributes:
-        max_bytes: memory that may be used.
+        max_bytes: memory that may be used; None for the free memory of the device.
         itemsize: bytes per cell, 4 or 8.
         copies: number of copies of the potentials in memory at the same time.
         finite: whether no potential will be minus infinity, which fast matrix products do not support.
@@ -51,16 +53,22 @@ class Limits:
         calls: number of calls that a plan is for: the more, the longer it is searched.
     """
 
-    max_bytes: int
+    max_bytes: int | None
     itemsize: int
     copies: int
     finite: bool
     mesh: Mesh | None = None
     calls: float = 1
 
+    @functools.cached_property
+    def bytes(self) -> int:
+        """Memory that may be used, in bytes."""
+        return forecast.device_bytes() if self.max_bytes is None else self.max_bytes
+
     def allow(self, cost: Forecast) -> bool:
         """Return whether a forecast fits in memory."""
-        return peak_bytes(cost, self.itemsize, self.copies) <= self.max_bytes
+        need = peak_bytes(cost, self.itemsize, self.copies)
+        return (need <= SMALL and self.max_bytes is None) or need <= self.bytes
 
 
 def peak_bytes(cost: Forecast, itemsize: int, copies: int) -> int:
@@ -207,7 +215,7 @@ def _least(tables: Any, xp: Any) -> Any:
     return functools.reduce(xp.minimum, map(xp.min, tables))
 
 
-def in_forward_mode(infer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def in_forward_mode(infer: Infer) -> Infer:
     """Take the derivative of marginals in forward mode, which stores nothing.
 
     Reverse mode through a large product would store its whole union. The derivative is the Hessian of the
@@ -229,112 +237,160 @@ def in_forward_mode(infer: Callable[[Any, Any], Any]) -> Callable[[Any, Any], An
 
     found = jax.custom_vjp(infer)
     found.defvjp(forward, backward)
-    return found
+
+    @functools.wraps(infer)
+    def call(oracle: Any, potentials: Any) -> Any:  # a function, which may be a method
+        return found(oracle, potentials)
+
+    return cast(Infer, call)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Flat(Oracle):
-    """An oracle on one vector; it is a pytree of its maps and sizes, without the plan.
-
-    Pass it to compiled functions as an argument, not as a constant.
+@dataclasses.dataclass
+class Beginning:
+    """First calls of a plan in NumPy: as long as they take less time than compiling would.
 
     Attributes:
-        sizes: the sizes that determine the compiled program (static), with the vector's `length`.
-        maps: the index maps.
-        arrangement: the plan; None after a JAX transformation.
-        layout: the module that plans: its `arrange` and `index_maps`.
+        oracle: the host's oracle.
+        calls: number of calls left. It counts calls, not seconds, so that equal programs give equal numbers.
     """
 
-    sizes: Any
-    maps: Any
-    arrangement: Any = None
+    oracle: Oracle
+    calls: int
 
-    layout: ClassVar[Any]
 
-    @classmethod
-    def build(cls, structure: Structure) -> Self:
-        """Plan the oracle of a structure.
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """An oracle for named attributes, with its forecast cost.
+
+    Attributes:
+        oracle: the chosen oracle.
+        attributes: name of each of its variables.
+        itemsize: bytes per cell.
+        copies: number of copies of the potentials in memory at the same time (see `Forecast.peak_bytes`).
+        max_bytes: memory that it may use; None for the free memory of the device.
+        beginning: what answers the first calls of `infer`; None if the oracle answers all.
+        calls: number of calls that it was planned for; None if it is not known.
+    """
+
+    oracle: Oracle
+    attributes: tuple[str, ...]
+    itemsize: int
+    copies: int
+    max_bytes: int | None
+    beginning: Beginning | None = dataclasses.field(default=None, compare=False, repr=False)
+    calls: int | None = dataclasses.field(default=None, compare=False)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Forecast of the peak memory of a fit, in bytes."""
+        return peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
+
+    @property
+    def seconds(self) -> float:
+        """Forecast of the time of its calls (one if their number is not known) and of compiling (s)."""
+        cost = self.oracle.forecast
+        return cost.compile_seconds + (self.calls or 1) * cost.seconds
+
+    @property
+    def step_seconds(self) -> float:
+        """Forecast of a step of a fit: a call, and the solver's own passes over its vectors (s)."""
+        cost = self.oracle.forecast
+        return cost.seconds + VECTOR_PASSES * self.rates.cell * cost.inputs
+
+    @property
+    def rates(self) -> Rates | HostRates:
+        """The rates that its forecasts of time follow."""
+        return forecast.HOST_RATES if self.oracle.runs_on_host else device_rates()
+
+    def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
+        """Log-partition and marginals of a model given by plain arrays, on the device.
+
+        The first call compiles, later ones with the same shapes do not, even from another plan. If "auto"
+        chose the oracle, calls run in NumPy until as much time is spent as compiling is forecast to take.
+        Both agree up to rounding.
+
+        Args:
+            tables: log-potentials of each clique, in the order of the structure; finite or minus infinity.
+                NumPy arrays, or arrays of the plan's type already on the device.
+
+        Returns:
+            The log-partition (nats) and the marginal of each clique (probabilities, shape of its table).
+            Marginals are arrays on the device if all tables are, NumPy arrays otherwise; `Levels` and
+            `Chain` always return NumPy arrays.
 
         Raises:
-            ModelTooLargeError: too many cells to number with int32.
+            ValueError: a wrong number of tables, or a wrong shape.
+
+        Example:
+            >>> from pgmjax.inference.oracles import plan
+            >>> from pgmjax.inference.plan.structure import Structure
+            >>> structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
+            >>> value, (marginal,) = plan(structure, names).infer([np.zeros((2, 2))])
+            >>> round(value, 4), marginal.tolist()
+            (1.3863, [[0.25, 0.25], [0.25, 0.25]])
         """
-        return cls.of(cls.layout.arrange(structure))
-
-    @classmethod
-    def of(cls, arrangement: Any) -> Self:
-        """The oracle of an existing plan."""
-        maps = jax.tree.map(jnp.asarray, cls.layout.index_maps(arrangement))
-        return cls(arrangement.sizes, maps, arrangement)
-
-    @abc.abstractmethod
-    def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Log-partition and marginals [length]."""
-
-    @abc.abstractmethod
-    def _maximum(self, vector: jax.Array) -> jax.Array:
-        """Largest sum of potentials over all joint states (nats)."""
-
-    def _plan(self) -> Any:
-        if self.arrangement is None:
+        shapes = self.oracle.structure.shapes
+        if tuple([getattr(table, "shape", None) or np.shape(table) for table in tables]) != shapes:
             raise ValueError(
-                "this oracle went through a JAX transformation and lost its structure: ask the one that "
-                f"{type(self).__name__}.build returned, or use the flat form."
+                f"expected {len(shapes)} tables of the shapes of the structure's cliques, got {len(tables)} "
+                f"tables of which some differ: give one for each clique, in its own axis order."
             )
-        return self.arrangement
+        oracle, begun = self.oracle, self.beginning
+        if begun and begun.calls > 0 and not all(isinstance(table, jax.Array) for table in tables):
+            begun.calls -= 1
+            oracle = begun.oracle
+        return oracle.run(tables, np.float32 if self.itemsize == 4 else np.float64)
 
-    @property
-    def structure(self) -> Structure:
-        """The model's sizes and cliques."""
-        structure: Structure = self._plan().structure
-        return structure
+    def summary(self) -> str:
+        """The plan in a few lines of text: totals, forecasts, the largest steps and tables.
 
-    @property
-    def forecast(self) -> Forecast:
-        """The forecast cost of one call."""
-        forecast: Forecast = self._plan().forecast
-        return forecast
+        Long lists of attributes end with the number of those left out.
 
-    @property
-    def length(self) -> int:
-        """Length of a flat vector: the cells of all cliques in order, each row-major, then padding."""
-        return int(self.sizes.length)
-
-    @functools.partial(jit, compiler_options=None)
-    def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Same as `infer_with_error`, for all tables in one vector [length]: 0 in the padding, no error."""
-        log_partition, marginals = self._infer(potentials)
-        return log_partition, marginals, jnp.zeros((), log_partition.dtype)
-
-    @functools.partial(jit, compiler_options=None)
-    def maximum_flat(self, potentials: jax.Array) -> jax.Array:
-        """Same as `maximum`, for all tables in one vector [length]."""
-        return self._maximum(potentials)
-
-    def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
-        """Same as `Oracle.run`, with all tables in one vector, as thousands of arguments compile slowly.
-
-        The marginals are always NumPy arrays.
+        Example:
+            >>> from pgmjax.inference.oracles import plan
+            >>> from pgmjax.inference.plan.structure import Structure
+            >>> structure, names = Structure.named({"a": 2, "b": 3}, [("a", "b")])
+            >>> print(plan(structure, names, "message_passing").summary().splitlines()[0])
+            message passing: junction tree of 1 cliques, 6 cells
         """
-        with precision(np.dtype(dtype).name):
-            log_partition, found = _infer_flat(self, host_join(tables, dtype, self.length))
-            return float(log_partition), list(split(np.asarray(found), self.structure.shapes))
+        cost = self.oracle.forecast
+        need = forecast.readable_bytes(self.peak_bytes)
+        limit = forecast.device_bytes() if self.max_bytes is None else self.max_bytes
+        lines = [
+            f"{_words(type(self.oracle).__name__)}: {cost.method}",
+            f"about {need} of {forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
+            f"about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
+            f"{cost.operations:,} operations; rates: {self.rates.source}",
+            *(f"  {self._named(line)}" for line in self.oracle.details),
+        ]
+        structure = self.oracle.structure
+        given = f"{len(structure.sizes):,} attributes, {len(structure.cliques):,} cliques"
+        lines.insert(1, f"{given}, {forecast.readable_cells(cost.inputs)} cells in all")
+        if self.calls:
+            lines.insert(4, f"{self.calls:,} calls, compiling included, about {self.seconds:.2g} s")
+        if self.beginning and self.beginning.calls:
+            lines.append(
+                f"the next {self.beginning.calls:,} calls of infer run in NumPy, before it is compiled"
+            )
+        for variables, cells in cost.largest_tables:
+            names = _listed([self.attributes[v] for v in variables])
+            lines.append(f"  {cells:>15,} cells over ({names})")
+        return "\n".join(lines)
 
-    def infer(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-        """Log-partition (nats) and the marginal of each clique (probabilities)."""
-        log_partition, marginals = self.infer_flat(join(potentials, self.length))
-        return log_partition, split(marginals, [table.shape for table in potentials])
-
-    def maximum(self, potentials: Potentials) -> jax.Array:
-        """Largest sum of potentials over all joint states (MAP value, nats)."""
-        return self.maximum_flat(join(potentials, self.length))
+    def _named(self, line: str) -> str:
+        """A line of an oracle, which knows variables by their numbers only, with the attributes' names."""
+        return re.sub(r"variable (\d+)\b", lambda found: repr(self.attributes[int(found[1])]), line)
 
 
-def registered(kind: type[Flat]) -> type[Flat]:
-    """Register a class of oracles on one vector with JAX."""
-    fields = {"data_fields": ["maps"], "meta_fields": ["sizes"], "drop_fields": ["arrangement"]}
-    return jax.tree_util.register_dataclass(kind, **fields)
+def _listed(names: Sequence[str]) -> str:
+    """Names with commas, as many as fit on a line, but at least one."""
+    text = ", ".join(names)
+    for shown in range(len(names) - 1, 0, -1):
+        if len(text) <= LINE:
+            break
+        text = f"{', '.join(names[:shown])} and {len(names) - shown:,} more"
+    return text
 
 
-@jit
-def _infer_flat(oracle: Flat, vector: jax.Array) -> Any:
-    return oracle.infer_flat(vector)
+def _words(name: str) -> str:
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()

@@ -25,7 +25,8 @@ import jax.numpy as jnp
 
 from pgmjax.inference import ops
 from pgmjax.inference.ops.tables import at, potentials_at
-from pgmjax.inference.oracles.base import Flat, Limits, registered
+from pgmjax.inference.oracles.base import Limits, in_forward_mode
+from pgmjax.inference.oracles.levels import Flat, registered
 from pgmjax.inference.plan import chain
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
@@ -52,11 +53,12 @@ class Chain(Flat):
         arrangement = chain.arrange(structure)
         if not limits.allow(arrangement.forecast):
             raise ModelTooLargeError(
-                f"{arrangement.forecast.method}: these do not fit in {limits.max_bytes:,} bytes. Use another "
+                f"{arrangement.forecast.method}: these do not fit in {limits.bytes:,} bytes. Use another "
                 "oracle, or measure fewer or smaller cliques that overlap less."
             )
         return cls.of(arrangement)
 
+    @in_forward_mode
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
         if not self.sizes.cliques:
             return jnp.full((), self.sizes.uncovered, vector.dtype), vector

@@ -8,17 +8,13 @@ least time. If nothing fits, or on a CPU if a contraction is larger than the cac
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import re
-from collections.abc import Sequence
 from typing import Any
 
-import jax
-import numpy as np
 from jax.sharding import Mesh
 
 from pgmjax._internal import checks, device, sharding
-from pgmjax.inference.oracles.base import Limits, Oracle, peak_bytes
+from pgmjax.inference.oracles import host
+from pgmjax.inference.oracles.base import Beginning, Limits, Oracle, Plan
 from pgmjax.inference.oracles.belief_propagation import RegionOracle
 from pgmjax.inference.oracles.chain import Chain
 from pgmjax.inference.oracles.contraction import Contraction, HostContraction
@@ -26,9 +22,9 @@ from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.oracles.verify import require_registered
-from pgmjax.inference.plan import chain, elimination, forecast, levels, parts, slicing
-from pgmjax.inference.plan.forecast import HostRates, Rates, device_rates
-from pgmjax.inference.plan.path import PRODUCT_OPERATIONS, ContractionPath
+from pgmjax.inference.plan import chain, elimination, forecast, levels, slicing
+from pgmjax.inference.plan.contraction import PRODUCT_OPERATIONS
+from pgmjax.inference.plan.forecast import device_rates
 from pgmjax.inference.plan.structure import Structure
 
 # Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
@@ -52,8 +48,6 @@ FEWEST_HOST_CALLS = 3  # of a beginning in NumPy: fewer gain nothing, as the nex
 # On a CPU, slices that fit in its cache are faster than a contraction of more than twice that, as long as
 # they repeat little work.
 CACHE_BYTES, MOST_OVERHEAD = 40_000_000, 1.6
-VECTOR_PASSES = 2  # cells whose time a step of a solver takes for each measured cell, beside its call
-LINE = 90  # characters of a list of names in a summary
 
 
 def names() -> tuple[str, ...]:
@@ -131,93 +125,72 @@ def plan(
         ModelTooLargeError: the forecast exceeds the memory.
     """
     oracle = check(oracle)
-    limits = Limits(memory_limit(max_bytes), itemsize, copies, finite, sharding.check(mesh), calls or 1)
+    most = None if max_bytes is None else forecast.memory_limit(max_bytes)
+    limits = Limits(most, itemsize, copies, finite, sharding.check(mesh), calls or 1)
     if mesh is not None and oracle not in ("auto", Sliced.name):
         raise ValueError(
             f"only slices are shared between devices: write oracle={Sliced.name!r}, got {oracle!r}."
         )
-    if oracle == "auto" and mesh is None:
-        chosen = _cheapest(structure, limits, calls or DEFAULT_CALLS, compiled or calls is None, bounded)
-    else:  # "auto" with a mesh: slices
+    begun = None
+    if oracle != "auto" or mesh is not None:  # "auto" with a mesh: slices
         chosen = kind(Sliced if oracle == "auto" else oracle).within(structure, limits)
         require_registered(chosen)
-    unknown = oracle == "auto" and mesh is None and calls is None and not compiled
-    begun = _beginning(chosen, limits) if unknown else None
-    made = Plan(chosen, attributes, itemsize, copies, max_bytes, begun, calls)
-    try:
-        forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limits.max_bytes)
-    except forecast.ModelTooLargeError as refusal:
+    elif calls is None:
+        chosen = _cheapest(structure, limits, DEFAULT_CALLS, None)
+        begun = None if compiled else _beginning(chosen, limits)
+    else:
+        slowdown = None if compiled else 1 if bounded else UNBOUNDED_SLOWDOWN
+        chosen = _cheapest(structure, limits, calls or DEFAULT_CALLS, slowdown)
+    made, cost = Plan(chosen, attributes, itemsize, copies, max_bytes, begun, calls), chosen.forecast
+    if not limits.allow(cost):
         least = elimination.least_in_words(structure)
-        raise forecast.ModelTooLargeError(f"{refusal}{least}", refusal.fits_in) from None
-    slow = chosen.forecast.seconds > forecast.QUESTION_SECONDS  # a question takes about as long as a call
-    if isinstance(chosen, Sliced) and slow:  # what is fitted can be asked, in the same memory
-        parts.divide(structure, forecast.QuestionLimits(limits.max_bytes), remedy=_FIT_LESS)
+        forecast.require_memory(cost, attributes, made.peak_bytes, limits.bytes, least)
+    # what is fitted in slices can be asked, in the same memory; a question takes about as long as a call
+    if isinstance(chosen, Sliced) and cost.seconds > host.QUESTION_SECONDS:
+        host.divide(structure, host.QuestionLimits(limits.bytes), remedy=_FIT_LESS)
     return made
 
 
-def _cheapest(
-    structure: Structure, limits: Limits, calls: int, compiled: bool = False, bounded: bool = True
-) -> Oracle:
-    """Return the fastest feasible oracle: a contraction, levels or the host, or slices if none fits."""
+def _cheapest(structure: Structure, limits: Limits, calls: int, slowdown: float | None) -> Oracle:
+    """Take an oracle by three rules.
+
+    Args:
+        structure: sizes and cliques.
+        limits: memory.
+        calls: number of calls.
+        slowdown: of a call on the host; None if a compiled oracle is asked for.
+    """
+    # 1. What does not fit in memory is no option.
+    options = _options(structure, limits, calls, slowdown is not None)
+    fitting = [each for each in options if limits.allow(each.forecast)]
+    # 2. Of what fits, what takes the least time: in a row or in slices, where such a form is faster.
+    if fitting:
+        chosen = min(fitting, key=lambda each: _total_seconds(each, calls, slowdown))
+        if isinstance(chosen, levels.Arrangement):
+            return _in_a_row(chosen, limits)
+        return _in_cache(chosen, limits)
+    # 3. If nothing fits, slices; if not even they do, the error message reports the forecast of the whole.
+    with contextlib.suppress(forecast.ModelTooLargeError):
+        return Sliced.within(structure, limits)
+    return Contraction.within(structure, limits)
+
+
+def _options(
+    structure: Structure, limits: Limits, calls: int, on_host: bool
+) -> list[Contraction | levels.Arrangement]:
+    """A contraction, levels and NumPy, as far as they are worth planning; levels without their index maps."""
     many = len(structure.cliques) > MOST_PLANNED_CLIQUES
     arranged = _arranged(structure) if many else None
     if arranged and limits.allow(arranged.forecast):
+        # any contraction takes so long to compile
         compiling = PRODUCT_OPERATIONS * len(structure.cliques) * device_rates().operation
-        if not device.is_cpu() or _total_seconds(arranged.forecast, calls) <= compiling:  # of any contraction
-            return _of_many(arranged, limits)
+        if not device.is_cpu() or _total_seconds(arranged, calls) <= compiling:
+            return [arranged]
     whole = Contraction.within(structure, limits)
-    if arranged is None and whole.forecast.operations > LEVELS_FROM_OPERATIONS:
+    if not many and whole.forecast.operations > LEVELS_FROM_OPERATIONS:
         arranged = _arranged(structure)
-    costs = [whole.forecast, *([arranged.forecast] if arranged else [])]
-    fitting = [cost for cost in costs if limits.allow(cost)]
-    if fitting:
-        cost = min(fitting, key=lambda cost: _total_seconds(cost, calls))
-        on_host = None if compiled else _host(whole.path, limits)
-        slowdown = 1 if bounded else UNBOUNDED_SLOWDOWN
-        if on_host and slowdown * calls * on_host.forecast.seconds < _total_seconds(cost, calls):
-            return on_host
-        return _of_many(arranged, limits) if arranged and cost != whole.forecast else _in_cache(whole, limits)
-    try:
-        return Sliced.within(structure, limits)
-    except forecast.ModelTooLargeError:
-        return whole  # the error message reports its forecast
-
-
-def _of_many(arranged: levels.Arrangement, limits: Limits) -> Levels | Chain:
-    """Levels; off a CPU, the cliques in a row if that is forecast to be faster: it has fewer launches."""
-    if not device.is_cpu():
-        with contextlib.suppress(forecast.ModelTooLargeError):
-            row = chain.arrange(arranged.structure)
-            if limits.allow(row.forecast) and row.forecast.gpu_seconds < arranged.forecast.gpu_seconds:
-                return Chain.of(row)
-    return Levels.of(arranged)
-
-
-def _host(path: ContractionPath, limits: Limits) -> HostContraction | None:
-    """The host's oracle, if its tables fit; beside a card too, whose programs take seconds to compile."""
-    found = HostContraction(path)
-    return found if limits.allow(found.forecast) else None
-
-
-def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:
-    """The calls on the host that take together as long as compiling the chosen oracle."""
-    if len(chosen.structure.cliques) > MOST_PLANNED_CLIQUES:
-        return None
-    on_host = _host(chosen.contraction_path(), limits)
-    if on_host is None:
-        return None
-    calls = int(_compiling(chosen.forecast) / on_host.forecast.seconds)
-    return Beginning(on_host, calls) if calls >= FEWEST_HOST_CALLS else None
-
-
-def _total_seconds(cost: forecast.Forecast, calls: int) -> float:
-    """Return a forecast of the time of a compiled program and some calls of it."""
-    return _compiling(cost) + calls * cost.seconds
-
-
-def _compiling(cost: forecast.Forecast) -> float:
-    """Return a forecast of the time to compile an oracle and what is around it."""
-    return SOLVER_OPERATIONS * device_rates().operation + cost.compile_seconds
+    # NumPy beside a card too, whose programs take seconds to compile
+    return [whole, *([arranged] if arranged else []), *([HostContraction(whole.path)] if on_host else [])]
 
 
 def _arranged(structure: Structure) -> levels.Arrangement | None:
@@ -227,181 +200,45 @@ def _arranged(structure: Structure) -> levels.Arrangement | None:
     return None
 
 
+def _total_seconds(
+    option: Contraction | levels.Arrangement, calls: int, slowdown: float | None = None
+) -> float:
+    """Return a forecast of the time of some calls, and of compiling if they are compiled."""
+    if isinstance(option, HostContraction):
+        return (slowdown or 1) * calls * option.forecast.seconds
+    return _compiling(option.forecast) + calls * option.forecast.seconds
+
+
+def _compiling(cost: forecast.Forecast) -> float:
+    """Return a forecast of the time to compile an oracle and what is around it."""
+    return SOLVER_OPERATIONS * device_rates().operation + cost.compile_seconds
+
+
+def _in_a_row(arranged: levels.Arrangement, limits: Limits) -> Levels | Chain:
+    """Levels; off a CPU, the cliques in a row if that is forecast to be faster: it has fewer launches."""
+    if not device.is_cpu():
+        with contextlib.suppress(forecast.ModelTooLargeError):
+            row = chain.arrange(arranged.structure)
+            if limits.allow(row.forecast) and row.forecast.gpu_seconds < arranged.forecast.gpu_seconds:
+                return Chain.of(row)
+    return Levels.of(arranged)
+
+
 def _in_cache(whole: Contraction, limits: Limits) -> Contraction | Sliced:
-    """On a CPU, slices that fit in cache, if the contraction's tables do not."""
-    if not device.is_cpu() or whole.forecast.peak_bytes(4) <= 2 * CACHE_BYTES:
-        return whole
-    try:
-        plan = slicing.plan(whole.structure, CACHE_BYTES)
-    except forecast.ModelTooLargeError:
-        return whole
-    return Sliced(plan, limits.finite) if plan.slices > 1 and plan.overhead <= MOST_OVERHEAD else whole
+    """A contraction; compiled on a CPU, slices that fit in cache, if its tables do not."""
+    if not whole.runs_on_host and device.is_cpu() and whole.forecast.peak_bytes(4) > 2 * CACHE_BYTES:
+        with contextlib.suppress(forecast.ModelTooLargeError):
+            plan = slicing.plan(whole.structure, CACHE_BYTES)
+            if plan.slices > 1 and plan.overhead <= MOST_OVERHEAD:
+                return Sliced(plan, limits.finite)
+    return whole
 
 
-@dataclasses.dataclass
-class Beginning:
-    """First calls of a plan in NumPy: as long as they take less time than compiling would.
-
-    Attributes:
-        oracle: the host's oracle.
-        calls: number of calls left. It counts calls, not seconds, so that equal programs give equal numbers.
-    """
-
-    oracle: HostContraction
-    calls: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """An oracle for named attributes, with its forecast cost.
-
-    Attributes:
-        oracle: the chosen oracle.
-        attributes: name of each of its variables.
-        itemsize: bytes per cell.
-        copies: number of copies of the potentials in memory at the same time (see `Forecast.peak_bytes`).
-        max_bytes: memory that it may use; None for the free memory of the device.
-        beginning: what answers the first calls of `infer`; None if the oracle answers all.
-        calls: number of calls that it was planned for; None if it is not known.
-    """
-
-    oracle: Oracle
-    attributes: tuple[str, ...]
-    itemsize: int
-    copies: int
-    max_bytes: int | None
-    beginning: Beginning | None = dataclasses.field(default=None, compare=False, repr=False)
-    calls: int | None = dataclasses.field(default=None, compare=False)
-
-    @property
-    def peak_bytes(self) -> int:
-        """Forecast of the peak memory of a fit, in bytes."""
-        return peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
-
-    @property
-    def seconds(self) -> float:
-        """Forecast of the time of its calls (one if their number is not known) and of compiling (s)."""
-        cost = self.oracle.forecast
-        return cost.compile_seconds + (self.calls or 1) * cost.seconds
-
-    @property
-    def step_seconds(self) -> float:
-        """Forecast of a step of a fit: a call, and the solver's own passes over its vectors (s)."""
-        cost = self.oracle.forecast
-        return cost.seconds + VECTOR_PASSES * self.rates.cell * cost.inputs
-
-    @property
-    def rates(self) -> Rates | HostRates:
-        """The rates that its forecasts of time follow."""
-        return forecast.HOST_RATES if self.oracle.runs_on_host else device_rates()
-
-    def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
-        """Log-partition and marginals of a model given by plain arrays, on the device.
-
-        The first call compiles, later ones with the same shapes do not, even from another plan. If "auto"
-        chose the oracle, calls run in NumPy until as much time is spent as compiling is forecast to take.
-        Both agree up to rounding.
-
-        Args:
-            tables: log-potentials of each clique, in the order of the structure; finite or minus infinity.
-                NumPy arrays, or arrays of the plan's type already on the device.
-
-        Returns:
-            The log-partition (nats) and the marginal of each clique (probabilities, shape of its table).
-            Marginals are arrays on the device if all tables are, NumPy arrays otherwise; `Levels` and
-            `Chain` always return NumPy arrays.
-
-        Raises:
-            ValueError: a wrong number of tables, or a wrong shape.
-
-        Example:
-            >>> from pgmjax.inference.oracles import plan
-            >>> from pgmjax.inference.plan.structure import Structure
-            >>> structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
-            >>> value, (marginal,) = plan(structure, names).infer([np.zeros((2, 2))])
-            >>> round(value, 4), marginal.tolist()
-            (1.3863, [[0.25, 0.25], [0.25, 0.25]])
-        """
-        shapes = self.oracle.structure.shapes
-        if tuple([getattr(table, "shape", None) or np.shape(table) for table in tables]) != shapes:
-            raise ValueError(
-                f"expected {len(shapes)} tables of the shapes of the structure's cliques, got {len(tables)} "
-                f"tables of which some differ: give one for each clique, in its own axis order."
-            )
-        oracle, begun = self.oracle, self.beginning
-        if begun and begun.calls > 0 and not all(isinstance(table, jax.Array) for table in tables):
-            begun.calls -= 1
-            oracle = begun.oracle
-        return oracle.run(tables, np.float32 if self.itemsize == 4 else np.float64)
-
-    def summary(self) -> str:
-        """The plan in a few lines of text: totals, forecasts, the largest steps and tables.
-
-        Long lists of attributes end with the number of those left out.
-
-        Example:
-            >>> from pgmjax.inference.oracles import plan
-            >>> from pgmjax.inference.plan.structure import Structure
-            >>> structure, names = Structure.named({"a": 2, "b": 3}, [("a", "b")])
-            >>> print(plan(structure, names, "message_passing").summary().splitlines()[0])
-            message passing: junction tree of 1 cliques, 6 cells
-        """
-        cost = self.oracle.forecast
-        need = forecast.readable_bytes(self.peak_bytes)
-        limit = device_bytes() if self.max_bytes is None else self.max_bytes
-        lines = [
-            f"{_words(type(self.oracle).__name__)}: {cost.method}",
-            f"about {need} of {forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
-            f"about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
-            f"{cost.operations:,} operations; rates: {self.rates.source}",
-            *(f"  {self._named(line)}" for line in self.oracle.details),
-        ]
-        structure = self.oracle.structure
-        given = f"{len(structure.sizes):,} attributes, {len(structure.cliques):,} cliques"
-        lines.insert(1, f"{given}, {forecast.readable_cells(cost.inputs)} cells in all")
-        if self.calls:
-            lines.insert(4, f"{self.calls:,} calls, compiling included, about {self.seconds:.2g} s")
-        if self.beginning and self.beginning.calls:
-            lines.append(
-                f"the next {self.beginning.calls:,} calls of infer run in NumPy, before it is compiled"
-            )
-        for variables, cells in cost.largest_tables:
-            names = _listed([self.attributes[v] for v in variables])
-            lines.append(f"  {cells:>15,} cells over ({names})")
-        return "\n".join(lines)
-
-    def _named(self, line: str) -> str:
-        """A line of an oracle, which knows variables by their numbers only, with the attributes' names."""
-        return re.sub(r"variable (\d+)\b", lambda found: repr(self.attributes[int(found[1])]), line)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names with commas, as many as fit on a line, but at least one."""
-    text = ", ".join(names)
-    for shown in range(len(names) - 1, 0, -1):
-        if len(text) <= LINE:
-            break
-        text = f"{', '.join(names[:shown])} and {len(names) - shown:,} more"
-    return text
-
-
-def _words(name: str) -> str:
-    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
-
-
-def memory_limit(max_bytes: int | None) -> int:
-    """Bytes that may be used: `max_bytes`, or by default the free memory of the device.
-
-    Raises:
-        TypeError: `max_bytes` is not a number.
-        ValueError: `max_bytes` is negative.
-    """
-    return device_bytes() if max_bytes is None else int(checks.number("max_bytes", max_bytes, at_least=0))
-
-
-def device_bytes() -> int:
-    """Free memory of the default device in bytes, as reported by the device."""
-    stats = device.memory_stats()
-    if stats.get("bytes_limit"):
-        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
-    return forecast.available_bytes()
+def _beginning(chosen: Oracle, limits: Limits) -> Beginning | None:
+    """The calls on the host that take together as long as compiling the chosen oracle."""
+    if len(chosen.structure.cliques) > MOST_PLANNED_CLIQUES:
+        return None
+    on_host = HostContraction(chosen.contraction_path())
+    calls = int(_compiling(chosen.forecast) / on_host.forecast.seconds)
+    worthwhile = calls >= FEWEST_HOST_CALLS and limits.allow(on_host.forecast)
+    return Beginning(on_host, calls) if worthwhile else None

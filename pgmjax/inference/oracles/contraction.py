@@ -28,14 +28,22 @@ from pgmjax.inference.ops.sweep import EXACT, FAST, MAXIMUM
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.plan import contraction, forecast
-from pgmjax.inference.plan.forecast import Forecast, readable_cells
-from pgmjax.inference.plan.path import ContractionPath, large, of_path
+from pgmjax.inference.plan.contraction import ContractionPath, large, of_path
+from pgmjax.inference.plan.forecast import (
+    Forecast,
+    HostRates,
+    Rates,
+    device_rates,
+    readable_cells,
+    seconds_of,
+)
 from pgmjax.inference.plan.structure import Structure
 
 SEARCH_SHARE = 0.1  # of the time of a call on the host: that of a compiled one, for the search for a path
 BUFFER_CELLS = 4096  # cells of small buffers
 SOLVER_VECTORS = 11  # vectors of a solver on the host, in float64 even where float32 is asked for
 CALL_STEPS = 5  # steps, whose time a call on the host takes beside its own, with a step of a solver
+ROUNDING = float(np.finfo(np.float64).eps)
 SCALED_SLOWDOWN = 2  # times as long a call on the host takes if the scales of tables are kept apart
 
 
@@ -72,7 +80,7 @@ class Contraction(base.Oracle):
         """The same oracle with every product in exact form."""
         return dataclasses.replace(self, fast=False)
 
-    @property
+    @functools.cached_property
     def structure(self) -> Structure:
         """The model's sizes and cliques."""
         return self.path.structure
@@ -80,21 +88,7 @@ class Contraction(base.Oracle):
     @functools.cached_property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
-        path, spent, cells = self.path, of_path(self.path), self.structure.cells
-        largest = self.structure.largest([*(s.kept for s in path.steps), *self.structure.cliques])
-        # the backward pass forms the unions of all steps except large products
-        widest = max((cells(s.union) for n, s in enumerate(path.steps) if n not in large(path)), default=1)
-        inputs = self.structure.length
-        return Forecast(
-            method=f"contraction ({path.method}), largest stored table {readable_cells(largest[0][1])} cells",
-            largest=largest[0][1],
-            inputs=inputs,
-            cells=max(spent.peak - 2 * inputs, 0) + spent.stored // 2 + widest + BUFFER_CELLS,
-            work=3 * path.work,
-            largest_tables=largest,
-            operations=spent.operations,
-            seconds=spent.seconds(exact=not self.fast),
-        )
+        return _forecast(self.path, self.fast, device_rates())
 
     @property
     def details(self) -> tuple[str, ...]:
@@ -119,6 +113,28 @@ class Contraction(base.Oracle):
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
         return jnp.asarray(sweep.forward(self.path, potentials, MAXIMUM).total)
+
+
+@functools.lru_cache(maxsize=256)
+def _forecast(path: ContractionPath, fast: bool, by: Rates) -> Forecast:
+    """The forecast of a compiled call: kept, as fits of one structure ask for it many times."""
+    spent, structure, known = of_path(path), path.structure, large(path)
+    largest = structure.largest([*(s.kept for s in path.steps), *structure.cliques])
+    # the backward pass forms the unions of all steps except large products
+    unions = [structure.cells(s.union) for n, s in enumerate(path.steps) if n not in known]
+    return Forecast(
+        method=f"contraction ({path.method}), largest stored table {readable_cells(largest[0][1])} cells",
+        largest=largest[0][1],
+        inputs=structure.length,
+        cells=max(spent.peak - 2 * structure.length, 0)
+        + spent.stored // 2
+        + max(unions, default=1)
+        + BUFFER_CELLS,
+        work=3 * path.work,
+        largest_tables=largest,
+        operations=spent.operations,
+        seconds=spent.seconds(by, exact=not fast),
+    )
 
 
 def _swept(
@@ -152,10 +168,14 @@ class HostContraction(Contraction):
     name: ClassVar[str] = "host"
     runs_on_host: ClassVar[bool] = True
 
-    @property
+    @functools.cached_property
     def length(self) -> int:
         """Length of a flat vector: the cells of all cliques, then padding."""
-        return super().length if self.padded_length is None else self.padded_length
+        return self.path.structure.length if self.padded_length is None else self.padded_length
+
+    @functools.cached_property
+    def _program(self) -> host_sweep.Program:
+        return host_sweep.program(self.path)
 
     @functools.cached_property
     def forecast(self) -> Forecast:
@@ -168,44 +188,45 @@ class HostContraction(Contraction):
     @property
     def seconds(self) -> float:
         """The forecast time of one call on one core (s)."""
-        by = forecast.HOST_RATES
-        return float(sum(count * getattr(by, rate) for rate, count in self.units.items()))
-
-    @functools.cached_property
-    def units(self) -> dict[str, int]:
-        """The units of work of one call on one core, by the name of their rate in `HostRates`."""
-        path, structure = self.path, self.structure
-        # by how many nats potentials differ, roughly
-        nats = sum(math.log(structure.cells(clique)) for clique in structure.cliques)
-        scaled = SCALED_SLOWDOWN if nats > host_sweep.RANGE else 1
-        cells = structure.length + path.touched
-        return {
-            "step": scaled * (CALL_STEPS + len(path.steps)),
-            "cell": scaled * cells,
-            "flop": 3 * path.work,
-        }
+        return _host_seconds(self.path, forecast.HOST_RATES)
 
     def infer_flat_with_error(self, potentials: Any) -> tuple[Any, Any, Any]:
         """Same as `infer_with_error`, for all tables in one vector [length]; the host makes no error."""
         if not isinstance(potentials, np.ndarray):
             return super().infer_flat_with_error(potentials)
-        log_partition, found = self._infer_on_host(np.asarray(potentials[: super().length], np.float64))
-        return log_partition, np.pad(found, (0, self.length - len(found))), np.zeros(())
+        vector = np.asarray(potentials[: self.structure.length], np.float64)
+        made = self._program.marginals(vector)
+        if made.error > ROUNDING:
+            made = self._program.log_marginals(vector)
+        log_partition, padding = made.log_partition + self.structure.uncovered, self.length - len(vector)
+        found = np.pad(made.vector, (0, padding)) if padding else made.vector
+        return np.asarray(log_partition), found, np.zeros(())
 
     def maximum_flat(self, potentials: Any) -> Any:
         """Same as `maximum`, for all tables in one vector [length]."""
         if not isinstance(potentials, np.ndarray):
             return super().maximum_flat(potentials)
-        vector = np.asarray(potentials[: super().length], np.float64)
-        return np.asarray(host_sweep.maximum(self.path, vector))
+        vector = np.asarray(potentials[: self.structure.length], np.float64)
+        return np.asarray(self._program.maximum(vector))
 
     def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
         """Same as `Oracle.run`, on the host in float64; the marginals are NumPy arrays of the dtype."""
-        log_partition, found = self._infer_on_host(host_join(tables, np.float64))
+        log_partition, found, _ = self.infer_flat_with_error(host_join(tables, np.float64))
         return float(log_partition), list(split(found.astype(dtype), self.structure.shapes))
 
-    def _infer_on_host(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        made = host_sweep.marginals(self.path, vector)
-        if made.error > np.finfo(np.float64).eps:
-            made = host_sweep.log_marginals(self.path, vector)
-        return np.asarray(made.log_partition + self.structure.uncovered), made.vector
+
+@functools.lru_cache(maxsize=256)
+def _host_seconds(path: ContractionPath, by: HostRates) -> float:
+    return seconds_of(host_units(path), by)
+
+
+def host_units(path: ContractionPath) -> dict[str, int]:
+    """The units of work of one call on one core, by the name of their rate in `HostRates`."""
+    # by how many nats potentials differ, roughly
+    nats = sum(math.log(path.structure.cells(clique)) for clique in path.structure.cliques)
+    scaled = SCALED_SLOWDOWN if nats > host_sweep.RANGE else 1
+    return {
+        "step": scaled * (CALL_STEPS + len(path.steps)),
+        "cell": scaled * (path.structure.length + path.touched),
+        "flop": 3 * path.work,
+    }

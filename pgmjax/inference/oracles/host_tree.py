@@ -21,7 +21,6 @@ import functools
 import heapq
 import itertools
 import math
-import operator
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
@@ -30,8 +29,8 @@ import numpy as np
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference import ops
 from pgmjax.inference.ops import host_sweep
-from pgmjax.inference.oracles.host import Factor, HostModel, planned_cells
-from pgmjax.inference.plan import elimination, forecast, junction_tree, parts
+from pgmjax.inference.oracles.host import CELLS, Factor, HostModel, planned_cells
+from pgmjax.inference.plan import elimination, forecast, junction_tree
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
@@ -47,7 +46,7 @@ _Part = tuple[
 
 def _seconds_between(cells: float) -> float:
     """Forecast of the time of products in a calibrated tree, on one core (s)."""
-    return parts.CELLS * forecast.HOST_RATES.cell * cells
+    return CELLS * forecast.HOST_RATES.cell * cells
 
 
 class HostTree:
@@ -241,19 +240,8 @@ class HostTree:
         key = (n, kept, whole)
         entry = self._cache.get(key)
         if entry is None:
-            clique, shared = self.tree.cliques[n], self.tree.separator[n]
-            if not whole:
-                table = summed(self.given[n], clique, kept)
-            elif kept == (own := clique[len(shared) :]):
-                values = self.shared[n].reshape(-1)
-                table = (values @ self.given[n].reshape(values.size, -1)).reshape(
-                    self.tree.structure.shape(own)
-                )
-            elif set(kept) <= set(own):
-                table = summed(self._reduced(n, own, whole), own, kept)
-            else:
-                table = summed(self.table(n), clique, kept)
-            entry = np.ascontiguousarray(table), kept
+            table = self.table(n) if whole else self.given[n]
+            entry = np.ascontiguousarray(summed(table, self.tree.cliques[n], kept)), kept
             self._cache.put(key, entry)
         return entry[0]
 
@@ -419,25 +407,5 @@ def _conditional(
 def summed(table: np.ndarray, variables: Variables, kept: Variables) -> np.ndarray:
     """A table over `variables` summed to some of them, with the axes in the order of `kept`."""
     left = [v for v in variables if v in kept]
-    order = [left.index(v) for v in kept]
-    table = _run_sums(table, [v in kept for v in variables]).reshape(
-        [size for size, v in zip(table.shape, variables, strict=True) if v in kept]
-    )
-    return table if order == sorted(order) else table.transpose(order)
-
-
-def _run_sums(table: np.ndarray, keep: Sequence[bool]) -> np.ndarray:
-    """Sums over the axes that are not kept, flat: one run of neighbouring axes after another."""
-    runs = [
-        (kept, math.prod(size for size, _ in run))
-        for kept, run in itertools.groupby(zip(table.shape, keep, strict=True), key=operator.itemgetter(1))
-    ]
-    after = 1
-    for kept, size in reversed(runs):
-        if kept:
-            after *= size
-        elif after == 1:
-            table = table.reshape(-1, size) @ np.ones(size)  # faster than a sum of short rows
-        else:
-            table = table.reshape(-1, size, after).sum(axis=1)
-    return table.reshape(-1)
+    table = table.sum(axis=tuple(axis for axis, v in enumerate(variables) if v not in kept))
+    return table.transpose([left.index(v) for v in kept])

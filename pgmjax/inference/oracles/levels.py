@@ -7,6 +7,9 @@ root to the leaves, multiplies it by the separator's marginal. Messages are rece
 marginals of separators are normalised, and no table is divided by another, so float32 does not lose digits
 on long chains.
 
+`Flat` is the base of oracles that read all potentials from one vector, by index maps that are arguments of
+their programs: a thousand tables would be a thousand arguments.
+
 A step of a scan processes some nodes of every class at once. The axes of tables are [width, above, both,
 below, neither], named after the nodes that share their variables; see `inference.plan.levels`.
 
@@ -16,17 +19,133 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+import abc
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from pgmjax.inference.ops.tables import at, potentials_at
-from pgmjax.inference.oracles.base import Flat, in_forward_mode, registered
+from pgmjax._internal.jit import jit, precision
+from pgmjax.inference.ops.tables import at, host_join, join, potentials_at, split
+from pgmjax.inference.oracles.base import Oracle, Potentials, in_forward_mode
 from pgmjax.inference.plan import levels
+from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.levels import LevelMaps, LevelSizes
+from pgmjax.inference.plan.structure import Structure
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Flat(Oracle):
+    """An oracle on one vector; it is a pytree of its maps and sizes, without the plan.
+
+    Pass it to compiled functions as an argument, not as a constant.
+
+    Attributes:
+        sizes: the sizes that determine the compiled program (static), with the vector's `length`.
+        maps: the index maps.
+        arrangement: the plan; None after a JAX transformation.
+        layout: the module that plans: its `arrange` and `index_maps`.
+    """
+
+    sizes: Any
+    maps: Any
+    arrangement: Any = None
+
+    layout: ClassVar[Any]
+
+    @classmethod
+    def build(cls, structure: Structure) -> Self:
+        """Plan the oracle of a structure.
+
+        Raises:
+            ModelTooLargeError: too many cells to number with int32.
+        """
+        return cls.of(cls.layout.arrange(structure))
+
+    @classmethod
+    def of(cls, arrangement: Any) -> Self:
+        """The oracle of an existing plan."""
+        maps = jax.tree.map(jnp.asarray, cls.layout.index_maps(arrangement))
+        return cls(arrangement.sizes, maps, arrangement)
+
+    @abc.abstractmethod
+    def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Log-partition and marginals [length]."""
+
+    @abc.abstractmethod
+    def _maximum(self, vector: jax.Array) -> jax.Array:
+        """Largest sum of potentials over all joint states (nats)."""
+
+    def _plan(self) -> Any:
+        if self.arrangement is None:
+            raise ValueError(
+                "this oracle went through a JAX transformation and lost its structure: ask the one that "
+                f"{type(self).__name__}.build returned, or use the flat form."
+            )
+        return self.arrangement
+
+    @property
+    def structure(self) -> Structure:
+        """The model's sizes and cliques."""
+        structure: Structure = self._plan().structure
+        return structure
+
+    @property
+    def forecast(self) -> Forecast:
+        """The forecast cost of one call."""
+        forecast: Forecast = self._plan().forecast
+        return forecast
+
+    @property
+    def length(self) -> int:
+        """Length of a flat vector: the cells of all cliques in order, each row-major, then padding."""
+        return int(self.sizes.length)
+
+    @functools.partial(jit, compiler_options=None)
+    def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Same as `infer_with_error`, for all tables in one vector [length]: 0 in the padding, no error."""
+        log_partition, marginals = self._infer(potentials)
+        return log_partition, marginals, jnp.zeros((), log_partition.dtype)
+
+    @functools.partial(jit, compiler_options=None)
+    def maximum_flat(self, potentials: jax.Array) -> jax.Array:
+        """Same as `maximum`, for all tables in one vector [length]."""
+        return self._maximum(potentials)
+
+    def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
+        """Same as `Oracle.run`, with all tables in one vector, as thousands of arguments compile slowly.
+
+        The marginals are always NumPy arrays.
+        """
+        with precision(np.dtype(dtype).name):
+            log_partition, found = _infer_flat(self, host_join(tables, dtype, self.length))
+            return float(log_partition), list(split(np.asarray(found), self.structure.shapes))
+
+    def infer(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        """Log-partition (nats) and the marginal of each clique (probabilities)."""
+        log_partition, marginals = self.infer_flat(join(potentials, self.length))
+        return log_partition, split(marginals, [table.shape for table in potentials])
+
+    def maximum(self, potentials: Potentials) -> jax.Array:
+        """Largest sum of potentials over all joint states (MAP value, nats)."""
+        return self.maximum_flat(join(potentials, self.length))
+
+
+def registered(kind: type[Flat]) -> type[Flat]:
+    """Register a class of oracles on one vector with JAX."""
+    fields = {"data_fields": ["maps"], "meta_fields": ["sizes"], "drop_fields": ["arrangement"]}
+    return jax.tree_util.register_dataclass(kind, **fields)
+
+
+@jit
+def _infer_flat(oracle: Flat, vector: jax.Array) -> Any:
+    return oracle.infer_flat(vector)
+
 
 # For tables of one class: the recentred log messages [width, above * both], the scale subtracted from
 # them [width, 1], and the conditional distributions, if needed.
@@ -40,20 +159,14 @@ class Levels(Flat):
     name: ClassVar[str] = "levels"
     layout: ClassVar[Any] = levels
 
+    @in_forward_mode
     def _infer(self, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-        found: tuple[jax.Array, jax.Array] = _both_sweeps(self, vector)
-        return found
+        conditionals, log_partition = collect(self.sizes, self.maps, vector, _log_sum)
+        beliefs = distribute(self.sizes, self.maps.down, conditionals)
+        return log_partition, jnp.where(self.maps.out >= 0, _take(beliefs, self.maps.out), 0)
 
     def _maximum(self, vector: jax.Array) -> jax.Array:
         return collect(self.sizes, self.maps, vector, _log_max)[1]
-
-
-@in_forward_mode
-def _both_sweeps(oracle: Levels, vector: jax.Array) -> tuple[jax.Array, jax.Array]:
-    maps = oracle.maps
-    conditionals, log_partition = collect(oracle.sizes, maps, vector, _log_sum)
-    beliefs = distribute(oracle.sizes, maps.down, conditionals)
-    return log_partition, jnp.where(maps.out >= 0, _take(beliefs, maps.out), 0)
 
 
 def _take(tables: tuple[jax.Array, ...], positions: jax.Array) -> jax.Array:

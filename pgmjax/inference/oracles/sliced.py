@@ -64,7 +64,7 @@ class Sliced(base.Oracle):
         """
         inputs = structure.length
         solver = limits.copies * inputs * limits.itemsize
-        left = (limits.max_bytes - base.host_bytes(inputs) - solver) * 4 // limits.itemsize  # in float32
+        left = (limits.bytes - base.host_bytes(inputs) - solver) * 4 // limits.itemsize  # in float32
         found = cls.build(structure, max(left, 1), limits.finite, limits.mesh)
         for share in (2, 4, 8):
             if limits.allow(found.forecast):

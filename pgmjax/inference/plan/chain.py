@@ -11,6 +11,7 @@ maps, and a compiled program depends only on `ChainSizes`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -93,7 +94,7 @@ class ChainPlan:
     frontiers: tuple[Variables, ...]
     sizes: ChainSizes
 
-    @property
+    @functools.cached_property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
         structure, sizes = self.structure, self.sizes

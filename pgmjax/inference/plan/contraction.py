@@ -1,55 +1,476 @@
-"""Contraction plans: the order in which the tables of a model are multiplied and summed out.
+"""Contractions as plain data, what they cost, and the search for one: steps over labelled tables.
 
-Paths come from elimination orders and from opt_einsum. Of few tables, `optimal_merges` finds the cheapest
-tree of products by dynamic programming over their subsets. Only subsets that can be part of a tree cheaper
-than a known one are stored. With a good known tree they are few (about a thousand of 32,768 for fifteen
-three-way marginals of Adult). `refined_merges` improves a tree locally: it re-optimises subtrees of a few
-tables, in several passes at most.
+Each step adds two tables in log space (or takes a single one) and reduces the variables that are not
+needed later. Variables that occur in one table only are reduced before it is combined with another, so
+every step of two tables is a batched product in the semiring: batch, left, summed and right variables.
+The cost of a path is computed from sizes: work, bytes moved, peak memory, program size.
 
-The executors in `inference.ops` run a path with any semiring: log-sum-exp for marginals, maximum for
-the most likely assignment.
-
-References:
-    Pfeifer, Haegeman and Verstraete, Faster identification of optimal contraction sequences for
-    tensor networks, Physical Review E 90, 033315 (2014). Gray and Kourtis, Hyper-optimized tensor network
-    contraction, Quantum 5, 410 (2021), "subtree reconfiguration".
+Paths come from elimination orders and from opt_einsum, and are improved by the searches of `merges`. The
+executors in `inference.ops` run a path with any semiring: log-sum-exp for marginals, maximum for the most
+likely assignment.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-import numpy as np
 import opt_einsum
 
+from pgmjax._internal import device
+from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.plan import elimination, junction_tree
-from pgmjax.inference.plan.path import ContractionPath, Merges, build, by_elimination
+from pgmjax.inference.plan.forecast import Rates, device_rates, seconds_of
+from pgmjax.inference.plan.merges import optimal_merges, refined_merges
 from pgmjax.inference.plan.structure import Structure, Variables
+
+Merges = list[tuple[int, int]]
+
+# Compiled operations of a step with its gradient, used to estimate the compile time.
+REDUCTION_OPERATIONS = 6
+PRODUCT_OPERATIONS = 16
+SHOWN = 4  # products, in words
+# A step is a large product if its union has at least LARGE cells, and each side at least SIDE (measured on
+# plans with unions to 1e9 cells: sides of 4 instead of 8 save a tenth to a third of the time and memory).
+LARGE, SIDE = 300_000, 4
+# Off a CPU its method takes about 14 launches more than a plain step. In their time, 35 µs, a card moves a
+# union of ten million cells three times (forecast); it is stored then, so that the bound is lower.
+LARGE_ELSEWHERE = 1 << 22
 
 QUICK_TABLES = 12
 EXHAUSTIVE_TABLES = 17
 REFINED_TABLES = 64
 OPT_EINSUM_TABLES = 200
 WORTHWHILE = 1e6  # weight below which a path is not improved further
-
-# limits of the exhaustive search
-LIMIT = 62  # most tables, and groups of variables with equal occurrences: bits of an integer
-MAX_PAIRS = 2_000_000  # pairs of subsets of tables, after which the whole search gives up
-_BITS = 12
-
-# limits of the local search
-PART = 9  # tables of a part
-PASSES = 3
-NEGLIGIBLE = 0.01  # parts with a smaller share of the weight are left unchanged
-LOCAL_MAX_PAIRS = 100_000  # as MAX_PAIRS, for a part; lower, since many parts are rebuilt
-
-
 # Cost of a stored cell, which is transformed, kept for the backward pass and moved. A combined cell, which is
 # a multiply-add in a matrix product or an exponential in the exact form, costs 1.
 STORED = 40.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """Combine tables `operands` and reduce.
+
+    Attributes:
+        operands: one or two indices of tables; inputs come first, then one table for each step.
+        union: variables of the combined table, kept ones before reduced ones.
+        kept: the kept variables: the leading ones of `union`, in the order of the result's axes.
+    """
+
+    operands: tuple[int, ...]
+    union: Variables
+    kept: Variables
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """A table as a step reads it, or as it computes it: with one axis for each group of its variables.
+
+    A step of two tables is a batched matrix product of [batch, left, summed] and [batch, summed, right] to
+    [batch, left, right]; a step of one table reads [kept, reduced].
+
+    Attributes:
+        table: its number.
+        order: its axes in the order of the step; None if they are in order.
+        back: the reverse.
+        ordered: its shape in that order.
+        shape: cells of each group.
+    """
+
+    table: int
+    order: tuple[int, ...] | None
+    back: tuple[int, ...] | None
+    ordered: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def read(self, table: Any) -> Any:
+        """Return the table, an array of NumPy or JAX, in the step's shape."""
+        return (table if self.order is None else table.transpose(self.order)).reshape(self.shape)
+
+    def written(self, found: Any) -> Any:
+        """Return an array of the step's shape as one of the table's shape."""
+        found = found.reshape(self.ordered)
+        return found if self.back is None else found.transpose(self.back)
+
+
+@dataclasses.dataclass(frozen=True)
+class ContractionPath:
+    """All steps of a contraction.
+
+    Attributes:
+        structure: the input tables.
+        output: variables of the result, in the order of its axes.
+        steps: the steps; the last one gives the result.
+        method: name of the search method.
+    """
+
+    structure: Structure
+    output: Variables
+    steps: tuple[Step, ...]
+    method: str
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        """Cached, since every call of a compiled function needs it."""
+        return hash((self.structure, self.output, self.steps))
+
+    @property
+    def largest(self) -> int:
+        """Cells of the largest stored table, inputs and result included."""
+        cells = self.structure.cells
+        return max([cells(c) for c in self.structure.cliques] + [cells(s.kept) for s in self.steps])
+
+    @functools.cached_property
+    def work(self) -> int:
+        """Cells of all combined tables: the number of exponentials."""
+        return sum(self.structure.cells(step.union) for step in self.steps)
+
+    @functools.cached_property
+    def touched(self) -> int:
+        """Cells that all steps read and write."""
+        cells = self.structure.cells
+        read = (i for step in self.steps for i in step.operands)
+        return sum(cells(self.variables(i)) for i in read) + sum(cells(step.kept) for step in self.steps)
+
+    @functools.cached_property
+    def forward_peak(self) -> int:
+        """Most cells at once in a forward pass alone: inputs, results still needed, and the new one twice."""
+        cells, first = self.structure.cells, len(self.structure.cliques)
+        alive = peak = 0
+        for step in self.steps:
+            alive += cells(step.kept)
+            peak = max(peak, alive + cells(step.kept))
+            alive -= sum(cells(self.variables(i)) for i in step.operands if i >= first)
+        return self.structure.length + peak
+
+    @property
+    def merges(self) -> Merges:
+        """Pairs of tables that are multiplied, numbered: inputs first, then one for each product."""
+        first = len(self.structure.cliques)
+        name = {i: i for i in range(first)}  # number of a table here -> its number among merges
+        found: Merges = []
+        for number, step in enumerate(self.steps, start=first):
+            if len(step.operands) == 1:
+                name[number] = name[step.operands[0]]
+                continue
+            found.append((name[step.operands[0]], name[step.operands[1]]))
+            name[number] = first + len(found) - 1
+        return found
+
+    def variables(self, table: int) -> Variables:
+        """Variables of a table in the order of its axes; inputs are numbered first, then results."""
+        inputs = self.structure.cliques
+        return inputs[table] if table < len(inputs) else self.steps[table - len(inputs)].kept
+
+    @functools.cached_property
+    def forms(self) -> tuple[tuple[Form, ...], ...]:
+        """For each step, the forms of its operands and of its result."""
+        found = []
+        for number, step in enumerate(self.steps, start=len(self.structure.cliques)):
+            kept, gone = step.kept, step.union[len(step.kept) :]
+            own = [set(self.variables(i)) for i in step.operands]
+            batch = tuple(v for v in kept if v in own[0] and v in own[-1])
+            if len(own) == 1:
+                groups: tuple[tuple[Variables, ...], ...] = ((kept, gone), (kept,))
+            else:
+                left, right = (tuple(v for v in kept if v not in other) for other in reversed(own))
+                groups = ((batch, left, gone), (batch, gone, right), (batch, left, right))
+            found.append(tuple(map(self._form, (*step.operands, number), groups)))
+        return tuple(found)
+
+    def _form(self, table: int, groups: tuple[Variables, ...]) -> Form:
+        own, wanted = self.variables(table), tuple(v for group in groups for v in group)
+        order = None if own == wanted else tuple(map(own.index, wanted))
+        back = None if own == wanted else tuple(map(wanted.index, own))
+        return Form(
+            table, order, back, self.structure.shape(wanted), tuple(map(self.structure.cells, groups))
+        )
+
+
+def build(
+    structure: Structure, output: Sequence[int], merges: Iterable[tuple[int, int]], method: str
+) -> ContractionPath:
+    """Turn an order of merges into steps.
+
+    Args:
+        structure: the tables.
+        output: variables to keep.
+        merges: pairs of tables, by number: the inputs, then one for each merge. Remaining tables are
+            multiplied at the end, small ones first.
+        method: name of the search method.
+    """
+    output = tuple(output)
+    builder = _Builder(structure, frozenset(output))
+    name = {i: i for i in builder.tables}  # number of a table in `merges` -> its number here
+    for count, (left, right) in enumerate(merges, start=len(structure.cliques)):
+        name[count] = builder.merge(name[left], name[right])
+    return builder.path(output, method)
+
+
+def by_elimination(
+    structure: Structure, output: Sequence[int], order: Iterable[int], method: str
+) -> ContractionPath:
+    """The steps of a bucket elimination: for each variable, its tables in pairs, small ones first."""
+    output = tuple(output)
+    builder = _Builder(structure, frozenset(output))
+    for v in order:
+        bucket = sorted(builder.holding[v], key=lambda i: (len(builder.tables[i]), i))
+        while len(bucket) > 1:
+            bucket = [*bucket[2:], builder.merge(bucket[0], bucket[1])]
+    return builder.path(output, method)
+
+
+class _Builder:
+    """Appends steps, reducing every variable as soon as it occurs in one table only."""
+
+    def __init__(self, structure: Structure, wanted: frozenset[int]):
+        self.structure, self.wanted = structure, wanted
+        self.steps: list[Step] = []
+        self.tables: dict[int, frozenset[int]] = {}
+        self.holding: list[set[int]] = [set() for _ in structure.sizes]  # the tables that have a variable
+        for i, clique in enumerate(structure.cliques):
+            self._put(i, clique)
+
+    def _put(self, i: int, variables: Iterable[int]) -> None:
+        self.tables[i] = frozenset(variables)
+        for v in self.tables[i]:
+            self.holding[v].add(i)
+
+    def _add(self, operands: tuple[int, ...]) -> int:
+        union = frozenset().union(*(self.tables[i] for i in operands))
+        for i in operands:
+            for v in self.tables.pop(i):
+                self.holding[v].discard(i)
+        kept = tuple(sorted(v for v in union if self.holding[v] or v in self.wanted))
+        new = len(self.structure.cliques) + len(self.steps)
+        self.steps.append(Step(operands, (*kept, *sorted(union.difference(kept))), kept))
+        self._put(new, kept)
+        return new
+
+    def _reduced(self, i: int) -> int:
+        """The table without variables that occur in no other table, which makes products smaller."""
+        alone = any(len(self.holding[v]) == 1 and v not in self.wanted for v in self.tables[i])
+        return self._add((i,)) if alone else i
+
+    def merge(self, left: int, right: int) -> int:
+        return self._add((self._reduced(left), self._reduced(right)))
+
+    def path(self, output: Variables, method: str) -> ContractionPath:
+        """All steps, with the tables that are left multiplied at the end, small ones first."""
+        rest = sorted(self.tables, key=lambda i: self.structure.cells(self.tables[i]))
+        while len(rest) > 1:
+            rest = [self.merge(rest[0], rest[1]), *rest[2:]]
+        last = self._reduced(rest[0])
+        if not self.steps or set(self.steps[-1].kept) != set(output):
+            self.steps.append(Step((last,), output, output))
+        return ContractionPath(self.structure, output, _with_axes(self.structure, output, self.steps), method)
+
+
+def _with_axes(structure: Structure, output: Variables, steps: list[Step]) -> tuple[Step, ...]:
+    """Order the axes of every result as the step that reads it needs them.
+
+    A product reads its left table as (batch, left, summed) and its right one as (batch, summed,
+    right); a reduction reads (kept, reduced). Hence only inputs are ever transposed before they are
+    read, and a result at most once, when it is written.
+    """
+    first = len(structure.cliques)
+    kept = {first + len(steps) - 1: output}
+    done: list[Step] = []
+    for number in range(first + len(steps) - 1, first - 1, -1):
+        step = steps[number - first]
+        result, gone = kept[number], tuple(v for v in step.union if v not in set(step.kept))
+        done.append(Step(step.operands, (*result, *gone), result))
+        members = [set(steps[i - first].kept if i >= first else structure.cliques[i]) for i in step.operands]
+        if len(members) == 1:
+            kept[step.operands[0]] = (*result, *gone)
+            continue
+        both = members[0] & members[1]
+        batch = tuple(v for v in result if v in both)
+        own = [tuple(v for v in result if v in m and v not in both) for m in members]
+        kept[step.operands[0]] = (*batch, *own[0], *gone)
+        kept[step.operands[1]] = (*batch, *gone, *own[1])
+    return tuple(reversed(done))
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimensions:
+    """A product `C[batch, left, right] = sum over summed of A[batch, left, summed] B[batch, summed, right]`.
+
+    Attributes:
+        batch: cells of the variables that all three tables share.
+        left: cells of the variables in the left table and the result.
+        summed: cells of the variables that are summed.
+        right: cells of the variables in the right table and the result.
+        is_large: whether it runs as a large product.
+    """
+
+    batch: int
+    left: int
+    summed: int
+    right: int
+    is_large: bool
+
+    @property
+    def union(self) -> int:
+        """Cells of both tables combined: exponentials of the exact form."""
+        return self.batch * self.left * self.summed * self.right
+
+    @property
+    def stored(self) -> int:
+        """Cells of its three tables."""
+        rows, columns = self.left, self.right
+        return self.batch * (rows * self.summed + self.summed * columns + rows * columns)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """Cost of one call: a value and its gradient with respect to every input.
+
+    Values are for one forward pass (`exponentials`) or for the forward and backward pass together (all
+    others). They are computed from sizes; nothing is measured.
+
+    Attributes:
+        exponentials: cells of all combined tables, one exponential each in the exact form, forward.
+        moved: cells that are read and written, forward and backward.
+        stored: cells of all step results, which are kept from the forward to the backward pass.
+        peak: cells in memory at the peak: inputs, gradients, results still needed and workspace.
+        operations: approximate number of compiled operations.
+        products: the products whose union exceeds all three tables, most work first.
+        slices: number of runs of the path (1: not sliced).
+        summed: cells of the combined tables of all steps but large products.
+        large: cells of the combined tables of large products.
+        carried: cells of the tables of large products, and of the inputs of each slice, if there are several.
+    """
+
+    exponentials: int
+    moved: int
+    stored: int
+    peak: int
+    operations: int
+    products: tuple[Dimensions, ...]
+    slices: int
+    summed: int
+    large: int
+    carried: int
+
+    def seconds(self, by: Rates | None = None, exact: bool = False) -> float:
+        """Forecast time of one call, once compiled (s).
+
+        Args:
+            by: rates of the machine. Default: those of the device at hand.
+            exact: run all products in exact log-space form, none as a matrix product.
+        """
+        return seconds_of(self.units(exact), by or device_rates())
+
+    def units(self, exact: bool = False) -> dict[str, int]:
+        """Units of work of one call, by the name of their rate in `Rates`.
+
+        A cell of a combined table takes three exponentials: one forward, one backward for each operand. A
+        large product takes three matrix products, and its tables are transformed as often.
+
+        Args:
+            exact: as for `seconds`.
+        """
+        return {
+            "launch": self.slices * self.operations,
+            "exponential": 3 * (self.summed + (self.large if exact else 0)),
+            "flop": 0 if exact else 6 * self.large,
+            "cell": 3 * self.carried,
+        }
+
+    def lines(self, fast: bool = False) -> list[str]:
+        """The costs as lines of text, with memory in float32.
+
+        Args:
+            fast: whether large products run as matrix products.
+
+        Example:
+            >>> from pgmjax.inference.plan import contraction
+            >>> path = contraction.plan(Structure((2, 3, 4), ((0, 1), (1, 2), (2, 0))))
+            >>> print(of_path(path).lines()[0])
+            24 combined cells + 6 of reductions, 144 flops as matrix products
+        """
+        combined = self.slices * sum(p.union for p in self.products)
+        lines = [
+            f"{combined:,} combined cells + {self.exponentials - combined:,} of reductions, "
+            f"{6 * combined:,} flops as matrix products",
+            f"{readable_bytes(4 * self.moved)} moved; {readable_bytes(4 * self.peak)} at the peak",
+            f"about {self.operations:,} compiled operations",
+        ]
+        large = "matrix product" if fast else "exact, in tiles"
+        for p in self.products[:SHOWN]:
+            sizes = f"{p.batch:,} x [{p.left:,}, {p.summed:,}] x [{p.summed:,}, {p.right:,}]"
+            lines.append(f"  product {sizes}, {large if p.is_large else 'exact, at once'}")
+        if len(self.products) > SHOWN:
+            lines.append(f"  and {len(self.products) - SHOWN} smaller products")
+        return lines
+
+
+def large(path: ContractionPath) -> frozenset[int]:
+    """The numbers of a path's steps that are large products on the device that programs run on."""
+    return _large(path, LARGE if device.is_cpu() else LARGE_ELSEWHERE)
+
+
+@functools.lru_cache(maxsize=256)
+def _large(path: ContractionPath, least: int) -> frozenset[int]:
+    return frozenset(
+        number
+        for number, (step, forms) in enumerate(zip(path.steps, path.forms, strict=True))
+        if len(forms) > 2
+        and path.structure.cells(step.union) >= least
+        and min(*forms[0].shape[1:], forms[1].shape[2]) >= SIDE
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def of_path(path: ContractionPath) -> Cost:
+    """Cost of a path."""
+    cells, large_ones = path.structure.cells, large(path)
+    products = []
+    for number, (first, *others) in enumerate(path.forms):
+        if len(others) > 1:
+            batch, left, summed = first.shape
+            products.append(Dimensions(batch, left, summed, others[0].shape[2], number in large_ones))
+    unions = sum(p.union for p in products if p.is_large)
+    tiled = (p for p in products if min(p.left, p.summed, p.right) > 1)
+    return Cost(
+        exponentials=path.work,
+        moved=3 * path.touched,  # once more for each half of the backward pass
+        stored=sum(cells(step.kept) for step in path.steps),
+        peak=_peak(path),
+        operations=REDUCTION_OPERATIONS * (len(path.steps) - len(products))
+        + PRODUCT_OPERATIONS * len(products),
+        products=tuple(sorted(tiled, key=lambda p: -p.union)),
+        slices=1,
+        summed=path.work - unions,
+        large=unions,
+        carried=sum(p.stored for p in products if p.is_large),
+    )
+
+
+def _peak(path: ContractionPath) -> int:
+    """Peak number of cells in memory during the forward and the backward pass.
+
+    Inputs and their gradients count throughout, as a solver stores both. The backward pass frees a
+    result and its cotangent after differentiating the step that produced it. A step's workspace is the
+    exponentials of its operands and of its result.
+    """
+    cells, first = path.structure.cells, len(path.structure.cliques)
+    results = [cells(step.kept) for step in path.steps]
+    alive = 2 * path.structure.length + sum(results) + results[-1]
+    peak = 0
+    for result, step in zip(reversed(results), reversed(path.steps), strict=True):
+        alive += sum(results[i - first] for i in step.operands if i >= first)
+        workspace = result + sum(cells(path.variables(i)) for i in step.operands)
+        peak = max(peak, alive + workspace)
+        alive -= 2 * result  # with its cotangent
+    return peak
 
 
 def plan(
@@ -247,257 +668,3 @@ def weight(path: ContractionPath, stored: float) -> float:
     cells = path.structure.cells
     products = [step for step in path.steps if len(step.operands) == 2]
     return sum(cells(s.union) + stored * cells(s.kept) for s in products)
-
-
-def optimal_merges(
-    tables: Sequence[frozenset[int]],
-    outside: frozenset[int],
-    sizes: Sequence[int],
-    stored: float,
-    bound: float,
-    max_pairs: int = MAX_PAIRS,
-) -> tuple[float, list[tuple[int, int]]] | None:
-    """Find the pairwise products of least weight among all orders, outer products included.
-
-    A variable is summed in the product after which it occurs in no other table.
-
-    Args:
-        tables: variables of each table, at least one.
-        outside: variables that are needed elsewhere and never summed.
-        sizes: size of each variable.
-        stored: cost of a stored cell.
-        bound: upper bound on the weight; the tighter, the faster.
-        max_pairs: maximum number of pairs of subsets to try.
-
-    Returns:
-        The weight and the merges (pairs of numbers: tables, then one for each merge). None if none exists
-        below the bound, or if there are too many tables or pairs.
-    """
-    groups = _groups(tables, outside, sizes)
-    if not groups or max(len(tables), len(groups)) > LIMIT:
-        return None
-    return _Search(len(tables), groups, stored, bound, max_pairs).run()
-
-
-def _groups(
-    tables: Sequence[frozenset[int]], outside: frozenset[int], sizes: Sequence[int]
-) -> list[tuple[int, bool, int]]:
-    """Variables that occur in the same tables, as one group: tables as bits, whether in `outside`, size."""
-    found: dict[tuple[int, bool], int] = {}
-    for v in sorted(frozenset().union(*tables)):
-        key = (sum(1 << i for i, t in enumerate(tables) if v in t), v in outside)
-        found[key] = found.get(key, 1) * sizes[v]
-    return [(members, wanted, size) for (members, wanted), size in found.items()]
-
-
-class _Search:
-    """Costs of all subsets that can be part of a tree below the bound, small ones first."""
-
-    def __init__(
-        self,
-        count: int,
-        groups: list[tuple[int, bool, int]],
-        stored: float,
-        bound: float,
-        max_pairs: int,
-    ):
-        self.count, self.groups, self.stored, self.bound = count, groups, stored, bound
-        self.pairs_left = max_pairs
-        sizes = [float(size) for _, _, size in groups]
-        self.parts = [_products(sizes[i : i + _BITS]) for i in range(0, len(sizes), _BITS)]
-        single = np.array([1 << i for i in range(count)], np.int64)
-        held = sum(
-            ((single & members) != 0).astype(np.int64) << g for g, (members, _, _) in enumerate(groups)
-        )
-        none = np.zeros(count, np.int64)
-        # by number of tables: the subsets, their open variables, their cost, and one of the two parts of each
-        self.levels = [(none[:0],) * 4, (single, held, np.zeros(count), none)]
-
-    def cells(self, bits: np.ndarray) -> np.ndarray:
-        """Cells of tables over groups of variables."""
-        result = self.parts[0][bits & ((1 << _BITS) - 1)]
-        for n, part in enumerate(self.parts[1:], start=1):
-            result = result * part[bits >> (n * _BITS) & ((1 << _BITS) - 1)]
-        return result
-
-    def run(self) -> tuple[float, list[tuple[int, int]]] | None:
-        for size in range(2, self.count + 1):
-            found = [self._join(i, size - i) for i in range(1, size // 2 + 1)]
-            if self.pairs_left < 0:
-                return None
-            self.levels.append(
-                self._cheapest(*(np.concatenate(column) for column in zip(*found, strict=True)))
-            )
-        subsets, _, cost, _ = self.levels[-1]
-        return (float(cost[0]), self._merges(int(subsets[0]))) if subsets.size else None
-
-    def _join(self, small: int, large: int) -> tuple[np.ndarray, ...]:
-        """All products of two disjoint subsets of given sizes, below the bound."""
-        (a, a_open, a_cost, _), (b, b_open, b_cost, _) = self.levels[small], self.levels[large]
-        self.pairs_left -= a.size * b.size
-        if self.pairs_left < 0:
-            return a[:0], a_open[:0], a_cost[:0], a[:0]
-        fits = ((a[:, None] & b) == 0) & (a_cost[:, None] + b_cost < self.bound)
-        i, j = np.nonzero(fits)
-        union = a_open[i] | b_open[j]
-        cost = a_cost[i] + b_cost[j] + self.cells(union)
-        keep = cost < self.bound
-        return a[i][keep] | b[j][keep], union[keep], cost[keep], a[i][keep]
-
-    def _cheapest(self, subset: np.ndarray, union: np.ndarray, cost: np.ndarray, part: np.ndarray):  # type: ignore[no-untyped-def]
-        """The cheapest product of each subset, if a lower bound on the total cost is below the bound."""
-        order = np.lexsort((cost, subset))
-        first = np.ones(order.size, bool)
-        first[1:] = subset[order][1:] != subset[order][:-1]
-        chosen = order[first]
-        subset, union, cost, part = subset[chosen], union[chosen], cost[chosen], part[chosen]
-        # open: needed by a table outside the subset, or by the output
-        still = np.zeros_like(union)
-        for g, (members, wanted, _) in enumerate(self.groups):
-            still |= ((subset & members) != members).astype(np.int64) << g if not wanted else np.int64(1 << g)
-        still &= union
-        cells = self.cells(still)
-        cost = cost + self.stored * cells
-        later = cells if subset.size and subset[0] != (1 << self.count) - 1 else 0.0
-        # a table that is not the whole is read by a product at least as large as itself
-        keep = cost + later < self.bound
-        return subset[keep], still[keep], cost[keep], part[keep]
-
-    def _merges(self, whole: int) -> list[tuple[int, int]]:
-        part = {int(s): int(p) for level in self.levels for s, p in zip(level[0], level[3], strict=True)}
-        found: list[tuple[int, int]] = []
-
-        def visit(subset: int) -> int:
-            if subset & (subset - 1) == 0:
-                return subset.bit_length() - 1
-            left, right = visit(part[subset]), visit(subset - part[subset])
-            found.append((left, right))
-            return self.count + len(found) - 1
-
-        visit(whole)
-        return found
-
-
-def _products(sizes: Sequence[float]) -> np.ndarray:
-    """Product of the sizes in each subset, with subsets as bits."""
-    table = np.ones(1 << len(sizes))
-    for i, size in enumerate(sizes):
-        table[1 << i : 2 << i] = table[: 1 << i] * size
-    return table
-
-
-def refined_merges(
-    tables: Sequence[frozenset[int]],
-    outside: frozenset[int],
-    sizes: Sequence[int],
-    found: Sequence[tuple[int, int]],
-    stored: float,
-) -> list[tuple[int, int]]:
-    """Improve a tree of products of all tables by rebuilding parts of it.
-
-    Args:
-        tables: variables of each table.
-        outside: variables that are never summed.
-        sizes: size of each variable.
-        found: the tree, as merges: pairs of numbers, tables first, then one for each merge.
-        stored: cost of a stored cell.
-
-    Returns:
-        Merges whose weight is at most that of `found`.
-    """
-    tree = _Tree(tables, outside, sizes, found, stored)
-    for _ in range(PASSES):
-        before = tree.total()
-        for node in sorted(tree.children, key=tree.own, reverse=True):
-            if node in tree.children:
-                tree.rebuild(node)
-        if tree.total() >= before * (1 - 1e-9):
-            break
-    return tree.merges(len(tables))
-
-
-class _Tree:
-    """A binary tree of products whose parts can be replaced."""
-
-    def __init__(
-        self,
-        tables: Sequence[frozenset[int]],
-        outside: frozenset[int],
-        sizes: Sequence[int],
-        found: Sequence[tuple[int, int]],
-        stored: float,
-    ):
-        self.outside, self.sizes, self.stored = outside, sizes, stored
-        self.uses = Counter(v for t in tables for v in t)
-        self.held = {i: Counter(t) for i, t in enumerate(tables)}
-        self.open: dict[int, frozenset[int]] = {i: self._open(i) for i in self.held}
-        self.children: dict[int, tuple[int, int]] = {}
-        self.next = len(tables)
-        for left, right in found:
-            self._join(left, right)
-        self.root = self.next - 1
-
-    def _open(self, node: int) -> frozenset[int]:
-        mine = self.held[node]
-        return frozenset(v for v, n in mine.items() if n < self.uses[v] or v in self.outside)
-
-    def _join(self, left: int, right: int, number: int | None = None) -> int:
-        if number is None:
-            number, self.next = self.next, self.next + 1
-        self.children[number] = (left, right)
-        self.held[number] = self.held[left] + self.held[right]
-        self.open[number] = self._open(number)
-        return number
-
-    def _cells(self, variables: frozenset[int]) -> float:
-        return math.prod(float(self.sizes[v]) for v in variables)
-
-    def own(self, node: int) -> float:
-        """Weight of one product."""
-        left, right = self.children[node]
-        union = self._cells(self.open[left] | self.open[right])
-        return union + self.stored * self._cells(self.open[node])
-
-    def total(self) -> float:
-        return sum(map(self.own, self.children))
-
-    def rebuild(self, node: int) -> None:
-        """Replace the products directly below a node by the cheapest ones."""
-        inner, leaves = [node], list(self.children[node])
-        while len(leaves) < PART:
-            heaviest = max((n for n in leaves if n in self.children), key=self.own, default=None)
-            if heaviest is None:
-                break
-            leaves.remove(heaviest)
-            leaves.extend(self.children[heaviest])
-            inner.append(heaviest)
-        before = sum(map(self.own, inner))
-        if len(leaves) < 3 or before < NEGLIGIBLE * self.total():
-            return
-        tables = [self.open[n] for n in leaves]
-        bound = before * (1 - 1e-6)
-        better = optimal_merges(tables, self.open[node], self.sizes, self.stored, bound, LOCAL_MAX_PAIRS)
-        if better is None:
-            return
-        for old in inner:
-            del self.children[old], self.held[old], self.open[old]
-        names = list(leaves)
-        for n, (left, right) in enumerate(better[1], start=2):
-            last = n == len(leaves)
-            names.append(self._join(names[left], names[right], node if last else None))
-
-    def merges(self, count: int) -> list[tuple[int, int]]:
-        """All products, inner ones first."""
-        name = {i: i for i in range(count)}
-        found: list[tuple[int, int]] = []
-
-        def visit(node: int) -> int:
-            if node not in name:
-                left, right = self.children[node]
-                last = visit(right)
-                found.append((visit(left), last))
-                name[node] = count + len(found) - 1
-            return name[node]
-
-        visit(self.root)
-        return found

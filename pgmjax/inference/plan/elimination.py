@@ -20,7 +20,7 @@ import dataclasses
 import functools
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from pgmjax import random
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import readable_cells
 from pgmjax.inference.plan.junction_tree import Elimination
-from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.inference.plan.structure import Structure, Variables, members
 
 SEARCH_SHARE = 0.15  # of the forecast time of the calls, which the search may take
 CELL_SECONDS = 2e-8  # of a call per cell of an eliminated table
@@ -221,14 +221,14 @@ class _Graph:
         """The cells of a variable with its neighbours, as a logarithm to base 2."""
         around = self.near[v]
         self.operations += around.bit_count() + 2
-        return self.logs[v] + sum([self.logs[u] for u in _bits(around)])
+        return self.logs[v] + sum([self.logs[u] for u in members(around)])
 
     def fill(self, v: int) -> float:
         """The number of edges that eliminating a variable would add."""
         around = self.near[v]
         degree, edges = around.bit_count(), 0
         self.operations += degree + 2
-        for u in _bits(around):
+        for u in members(around):
             edges += (around & self.near[u]).bit_count()
         return (degree * (degree - 1) - edges) // 2
 
@@ -237,7 +237,7 @@ class _Graph:
         near, around, bit, added = self.near, self.near[v], 1 << v, False
         self.cells += 2.0 ** min(self.weight(v), MOST_BITS)
         self.operations += around.bit_count()
-        for u in _bits(around):
+        for u in members(around):
             missing = around & ~near[u] & ~(1 << u)
             if missing:
                 near[u] |= missing
@@ -295,7 +295,7 @@ class _Search:
         for v in ball:  # grows during iteration
             seen |= self.near[v]
             known = set(ball)
-            ball += [u for u in _bits(self.near[v]) if u not in known and u not in self.fixed]
+            ball += [u for u in members(self.near[v]) if u not in known and u not in self.fixed]
             if len(ball) >= size:
                 break
         ball = ball[:size]
@@ -339,16 +339,9 @@ class _Search:
                 return False
             changed = around
             if added and rule[0] == "fill":
-                for u in _bits(around):
+                for u in members(around):
                     changed |= graph.near[u]
-            for u in _bits(changed):
+            for u in members(changed):
                 if u in costs:
                     costs[u] = price(u)
         return True
-
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low

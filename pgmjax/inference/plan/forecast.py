@@ -15,15 +15,14 @@ References:
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
-from pgmjax._internal import device
+from pgmjax._internal import checks, device, memory
 from pgmjax._internal.checks import Error
-from pgmjax._internal.memory import available_bytes, readable_bytes, scientific
+from pgmjax._internal.memory import readable_bytes, scientific
 
 ORACLE_COPIES = 3  # of the potentials, in a call: as given, on the device, and marginals
-_SMALL = 1 << 20  # bytes
-QUESTION_SECONDS = 600.0  # longest forecast of a question that is answered unless more is allowed
-SHARE = 0.8  # of the free memory, which the tables of a question may take
+SMALL = 1 << 20  # bytes, for which nobody looks at the free memory: that takes longer than so small a table
 
 DEFAULTS = "defaults, of two cores of an AMD EPYC"
 UNKNOWN = "data sheet of the T4, for want of this card's"
@@ -77,13 +76,17 @@ class HostRates:
     source: str = DEFAULTS
 
 
-HOST_RATES = HostRates()
+CPU, HOST_RATES = Rates(), HostRates()
+
+
+def seconds_of(units: Mapping[str, int], by: Rates | HostRates) -> float:
+    """Return the time of some units of work, by the names of their rates (s)."""
+    return float(sum(count * getattr(by, rate) for rate, count in units.items()))
 
 
 def device_rates() -> Rates:
     """Return the rates of compiled programs on the device at hand."""
-    known = of_card(device.kind())
-    return known or (Rates() if device.is_cpu() else _by_sheet("Tesla T4", UNKNOWN))
+    return CPU if device.is_cpu() else of_card(device.kind()) or _by_sheet("Tesla T4", UNKNOWN)
 
 
 def of_card(name: str) -> Rates | None:
@@ -115,52 +118,6 @@ class ModelTooLargeError(Error, ValueError):
     def __init__(self, message: str, fits_in: int | None = None):
         super().__init__(message)
         self.fits_in = fits_in
-
-
-@dataclasses.dataclass(frozen=True)
-class QuestionLimits:
-    """Limits of one question to a fitted model.
-
-    Attributes:
-        max_bytes: memory; None for a share of what is free when the question is asked.
-        max_seconds: forecast time on one core.
-    """
-
-    max_bytes: int | None = None
-    max_seconds: float = QUESTION_SECONDS
-
-    @property
-    def bytes(self) -> int:
-        """Memory that a question may take now, in bytes."""
-        return int(SHARE * available_bytes()) if self.max_bytes is None else self.max_bytes
-
-    def allow(self, need: int) -> bool:
-        """Return whether a number of bytes may be taken."""
-        if self.max_bytes is None and need <= _SMALL:
-            return True  # to look at the free memory takes longer than so small a table
-        return need <= self.bytes
-
-    def require_cells(self, cells: int, what: str, copies: int = 3) -> None:
-        """Raise an error if float64 tables do not fit.
-
-        Args:
-            cells: cells of the tables.
-            what: description of them, for the message.
-            copies: number of copies in memory at once.
-
-        Raises:
-            ModelTooLargeError: they do not fit.
-        """
-        need = 8 * copies * cells
-        if not self.allow(need):
-            raise ModelTooLargeError(
-                f"{what} has {readable_cells(cells)} cells and needs about {readable_bytes(need)}; "
-                f"{readable_bytes(self.bytes)} is available. Ask for fewer attributes or a coarser query.",
-                need,
-            )
-
-
-USUAL = QuestionLimits()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,7 +178,7 @@ def readable_cells(count: int) -> str:
     return f"{count:,}" if count < 10**15 else scientific(count)
 
 
-def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit: int) -> None:
+def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit: int, also: str = "") -> None:
     """Raise an error if the forecast of a model exceeds a limit.
 
     Args:
@@ -229,6 +186,7 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit:
         names: attribute name of each variable.
         need: its peak memory, in bytes.
         limit: bytes that may be used.
+        also: last words of the message.
 
     Raises:
         ModelTooLargeError: the limit is exceeded; the message gives the figures, the cliques that cause
@@ -243,6 +201,24 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit:
     raise ModelTooLargeError(
         f"The model needs about {readable_bytes(need)} ({forecast.method}) and {readable_bytes(limit)} is "
         f"available. The largest tables: {causes}. Measure fewer or smaller cliques that overlap less, "
-        "coarsen the bins of these attributes, or set max_bytes.",
+        f"coarsen the bins of these attributes, or set max_bytes.{also}",
         need,
     )
+
+
+def memory_limit(max_bytes: int | None) -> int:
+    """Bytes that may be used: `max_bytes`, or by default the free memory of the device.
+
+    Raises:
+        TypeError: `max_bytes` is not a number.
+        ValueError: `max_bytes` is negative.
+    """
+    return device_bytes() if max_bytes is None else int(checks.number("max_bytes", max_bytes, at_least=0))
+
+
+def device_bytes() -> int:
+    """Free memory of the default device in bytes, as reported by the device."""
+    stats = device.memory_stats()
+    if stats.get("bytes_limit"):
+        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
+    return memory.available_bytes()

@@ -33,7 +33,7 @@ import numpy as np
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan import junction_tree
-from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.inference.plan.structure import Structure, Variables, members
 
 _MOST = np.iinfo(np.int64).max
 _REGION = 32  # most variables of a part that is eliminated again
@@ -281,16 +281,6 @@ def _eliminated(near: dict[int, int], cells: Callable[[int], int]) -> list[int]:
             near[u] = (near[u] | rest) & ~(1 << v)
             weight[u] = cells(near[u])
     return made
-
-
-def members(mask: int) -> Variables:
-    """Variables of a clique given as bits."""
-    found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return tuple(found)
 
 
 class CliqueForest:

@@ -68,61 +68,55 @@ class JunctionTree:
 
 
 def build(structure: Structure, elimination: Elimination | None = None) -> JunctionTree:
-    """Make the junction tree of an elimination order. Default: the better order of both rules."""
-    elimination = elimination or best_elimination(structure)
-    step = {v: i for i, v in enumerate(elimination.order)}
-    members = [set(c) for c in elimination.cliques]
-    # The parent of a step's clique is the clique of the next variable in it to be eliminated.
-    up = [min((step[u] for u in c[1:]), default=-1) for c in elimination.cliques]
-    into = list(range(len(up)))  # which clique each one was merged into
-    for i in range(len(up)):
-        if up[i] >= 0 and len(members[i]) == len(members[up[i]]) + 1 and into[up[i]] == up[i]:
-            into[up[i]] = i  # the parent is contained in this clique, so it is merged into it
+    """Make the junction tree of an elimination order. Default: the better order of both rules.
 
-    def keeper(i: int) -> int:
-        while into[i] != i:
-            i = into[i]
-        return i
-
-    kept = [i for i in range(len(up)) if into[i] == i]
-    above = {}
-    for i in kept:
-        j = up[i]
-        while j >= 0 and keeper(j) == i:
-            j = up[j]
-        above[i] = keeper(j) if j >= 0 else -1
-    return _assemble(structure, elimination, kept, above)
-
-
-def _assemble(
-    structure: Structure, elimination: Elimination, kept: list[int], above: dict[int, int]
-) -> JunctionTree:
-    below: dict[int, list[int]] = {i: [] for i in (-1, *kept)}
-    for i in reversed(kept):
-        below[above[i]].append(i)
+    References:
+        Blair and Peyton, An introduction to chordal graphs and clique trees (1993), algorithm 4.2.
+    """
+    found: list[list[int]] = []
+    parent, shared = [], []  # of each clique, and how many of its variables it shares with that
+    below: dict[int, list[int]] = {-1: []}
+    first: dict[int, int] = {}  # the clique in which a variable was met
+    for v, *around in reversed((elimination or best_elimination(structure)).cliques):
+        up = first[around[0]] if around else -1
+        if around and len(found[up]) == len(around):  # which is the neighbours, so it is a part of this one
+            first[v] = up
+            found[up].append(v)
+            continue
+        first[v] = len(found)
+        below[up].append(len(found))
+        below[len(found)] = []
+        found.append([*reversed(around), v])
+        parent.append(up)
+        shared.append(len(around))
     order = list(below[-1])
-    for i in order:  # grows during iteration: breadth first, parents before children
-        order.extend(below[i])
-    index = {i: n for n, i in enumerate(order)}
-    cliques = [tuple(reversed(elimination.cliques[i])) for i in order]
-    parent = [index[above[i]] if above[i] >= 0 else -1 for i in order]
+    for n in order:  # grows during iteration: breadth first, parents before children
+        order.extend(below[n])
+    index = {-1: -1, **{n: i for i, n in enumerate(order)}}
+    cliques = tuple(tuple(found[n]) for n in order)
+    return JunctionTree(
+        structure,
+        cliques,
+        tuple(index[parent[n]] for n in order),
+        tuple(clique[: shared[n]] for n, clique in zip(order, cliques, strict=True)),
+        _homes(structure, cliques),
+    )
+
+
+def _homes(structure: Structure, cliques: tuple[Variables, ...]) -> tuple[int, ...]:
+    """For each clique of a structure, the smallest tree clique that contains it."""
     sets = [set(clique) for clique in cliques]
-    separator = [
-        tuple(v for v in clique if up >= 0 and v in sets[up])
-        for clique, up in zip(cliques, parent, strict=True)
-    ]
     holders: dict[int, list[int]] = {}
     for n, clique in enumerate(cliques):
         for v in clique:
             holders.setdefault(v, []).append(n)
-    home = tuple(
+    return tuple(
         min(
             (n for n in min((holders[v] for v in c), key=len) if set(c) <= sets[n]),
             key=lambda n: structure.cells(cliques[n]),
         )
         for c in structure.cliques
     )
-    return JunctionTree(structure, tuple(cliques), tuple(parent), tuple(separator), home)
 
 
 @dataclasses.dataclass(frozen=True)

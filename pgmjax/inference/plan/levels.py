@@ -34,6 +34,7 @@ References:
 from __future__ import annotations
 
 import dataclasses
+import functools
 import heapq
 import itertools
 import math
@@ -494,7 +495,7 @@ class Arrangement:
     nodes: list[Node]
     sizes: LevelSizes
 
-    @property
+    @functools.cached_property
     def forecast(self) -> Forecast:
         """The forecast cost of one call."""
         structure, sizes = self.structure, self.sizes
@@ -549,15 +550,13 @@ def index_maps(arrangement: Arrangement) -> LevelMaps:
     return LevelMaps(tables, up, down, _inverse([one.reshape(-1) for one in tables], sizes.length))
 
 
-def _inverse(tables: Sequence[np.ndarray], length: int, chunk: int = 1 << 18) -> np.ndarray:
+def _inverse(tables: Sequence[np.ndarray], length: int) -> np.ndarray:
     """Position among the cells of all tables of each entry of the flat vector."""
     # cells that are not in the vector are written to two extra entries at its end, which are cut off
     out = np.full(length - min(IMPOSSIBLE, NEUTRAL), IMPOSSIBLE, np.int32)
     first = 0
     for flat in tables:
-        for start in range(0, flat.size, chunk):  # in parts that fit in the cache
-            part = flat[start : start + chunk]
-            out[part] = np.arange(first + start, first + start + part.size, dtype=np.int32)
+        out[flat] = np.arange(first, first + flat.size, dtype=np.int32)
         first += flat.size
     return out[:length]
 
@@ -592,61 +591,61 @@ class _Writer:
 
     def tables(self, k: int) -> np.ndarray:
         """Positions in the flat vector of the cells of a class's tables."""
-        shape, sizes = self.sizes.shapes[k], self.sizes
-        found = np.full((sizes.steps * sizes.widths[k], math.prod(shape)), IMPOSSIBLE, np.int32)
-        found[:, 0] = NEUTRAL  # so that slots without a node send zeros
         entries: list[Entry] = []
         for node in self.members[k]:
             measured = node.clique >= 0
             stride = self.structure.strides(node.variables) if measured else {}
             start = self.starts[node.clique] if measured else NEUTRAL
             entries.append((parts_of(self.structure, node.groups, stride), (self._slot(node),), start))
-        _fill(found, entries, shape, IMPOSSIBLE)
+        shape = self.sizes.shapes[k]
+        found = self._map(k, shape, entries, IMPOSSIBLE, NEUTRAL)  # slots without a node send zeros
         # of variables that are on two axes, only equal values are possible
         doubled = [self._slot(n) for n in self.members[k] if n.groups[0] and n.groups[0] == n.groups[2]]
         apart = np.arange(shape[0])[:, None, None, None] != np.arange(shape[2])[:, None]
-        found[np.ix_(np.array(doubled, int), np.broadcast_to(apart, shape).reshape(-1))] = IMPOSSIBLE
-        return found.reshape(sizes.steps, sizes.widths[k], -1)
+        flat = found.reshape(-1, math.prod(shape))
+        flat[np.ix_(np.array(doubled, int), np.broadcast_to(apart, shape).reshape(-1))] = IMPOSSIBLE
+        return found
 
     def up(self, k: int) -> np.ndarray:
         """Positions of the messages from below of a class's nodes."""
-        (_, b, c, _), sizes = self.sizes.shapes[k], self.sizes
-        nothing = sizes.steps * sizes.sent_up
-        found = np.full((sizes.steps * sizes.widths[k], sizes.fan_in, b * c), nothing, np.int32)
         entries: list[Entry] = []
         for node in self.members[k]:
             for place, child in enumerate(node.children):
                 stride, start = self._message(self.nodes[child], 0)
                 parts = parts_of(self.structure, node.groups[1:3], stride)
                 entries.append((parts, (self._slot(node), place), start))
-        _fill(found, entries, (b, c), nothing)
-        return found.reshape(sizes.steps, sizes.widths[k], sizes.fan_in, -1)
+        nothing = self.sizes.steps * self.sizes.sent_up
+        return self._map(k, self.sizes.shapes[k][1:3], entries, nothing, nothing, self.sizes.fan_in)
 
     def down(self, k: int) -> np.ndarray:
         """Positions of the message from above of a class's nodes."""
-        (a, b, _, _), sizes = self.sizes.shapes[k], self.sizes
-        certain = sizes.steps * sizes.sent_down
-        found = np.full((sizes.steps * sizes.widths[k], a * b), certain + 1, np.int32)
-        found[:, 0] = certain  # roots, and slots without a node
         entries: list[Entry] = []
         for node in self.members[k]:
             if node.parent >= 0:
                 stride, start = self._message(self.nodes[node.parent], 1)
                 parts = parts_of(self.structure, node.groups[:2], stride)
                 entries.append((parts, (self._slot(node),), start))
-        _fill(found, entries, (a, b), certain + 1)
-        return found.reshape(sizes.steps, sizes.widths[k], -1)
+        certain = self.sizes.steps * self.sizes.sent_down  # of roots, and slots without a node
+        return self._map(k, self.sizes.shapes[k][:2], entries, certain + 1, certain)
 
+    def _map(
+        self, k: int, shape: tuple[int, ...], entries: list[Entry], nothing: int, first: int, *inner: int
+    ) -> np.ndarray:
+        """A map of a class [steps, width, inner, cells of a shape]: `first` in the first cell of unused rows.
 
-def _fill(found: np.ndarray, entries: Iterable[Entry], shape: tuple[int, ...], nothing: int) -> None:
-    """Write positions into rows of a map, at once for all entries of one pattern; `nothing` in padding."""
-    patterns: dict[Parts, list[tuple[int, ...]]] = {}
-    for parts, row, start in entries:
-        patterns.setdefault(parts, []).append((*row, start))
-    for parts, some in patterns.items():
-        pattern = offsets(parts, shape)
-        *rows, starts = np.array(some, np.int32).T
-        found[tuple(rows)] = np.where(pattern >= 0, pattern + starts[:, None], nothing)
+        Entries of one pattern are written at once; `nothing` stands in padding.
+        """
+        steps, width = self.sizes.steps, self.sizes.widths[k]
+        found = np.full((steps * width, *inner, math.prod(shape)), nothing, np.int32)
+        found[..., 0] = first
+        patterns: dict[Parts, list[tuple[int, ...]]] = {}
+        for parts, row, start in entries:
+            patterns.setdefault(parts, []).append((*row, start))
+        for parts, some in patterns.items():
+            pattern = offsets(parts, shape)
+            *rows, starts = np.array(some, np.int32).T
+            found[tuple(rows)] = np.where(pattern >= 0, pattern + starts[:, None], nothing)
+        return found.reshape(steps, width, *inner, -1)
 
 
 def parts_of(structure: Structure, axes: Iterable[Sequence[int]], stride: Mapping[int, int]) -> Parts:

@@ -33,10 +33,12 @@ import dataclasses
 import functools
 import heapq
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from pgmjax.data.cliques import maximal
+from pgmjax.inference.plan.levels import offsets, parts_of
 from pgmjax.inference.plan.structure import Structure, Variables
 
 INNER = ("intersections", "attributes")
@@ -110,7 +112,7 @@ def region_graph(structure: Structure, inner: str = "intersections") -> RegionGr
     """
     if inner not in INNER:
         raise ValueError(f"inner must be one of {INNER}, got {inner!r}.")
-    outer = _maximal(structure.cliques)
+    outer: tuple[Variables, ...] = tuple(cast(Any, maximal)(structure.cliques))  # of numbers as of names
     sets = [frozenset(region) for region in outer]
     near: dict[int, set[int]] = {}
     for number, region in enumerate(sets):
@@ -124,22 +126,6 @@ def region_graph(structure: Structure, inner: str = "intersections") -> RegionGr
     parts.sort(key=lambda part: (len(part), part))
     above = tuple(tuple(sorted(_containing(part, near))) for part in parts)
     return RegionGraph(structure, outer, tuple(parts), holder, above)
-
-
-def _maximal(cliques: Sequence[Variables]) -> tuple[Variables, ...]:
-    """The maximal cliques; of cliques over the same variables, the first."""
-    first: dict[frozenset[int], Variables] = {}
-    for clique in cliques:
-        first.setdefault(frozenset(clique), clique)
-    near: dict[int, set[frozenset[int]]] = {}
-    for key in first:
-        for variable in key:
-            near.setdefault(variable, set()).add(key)
-    return tuple(
-        clique
-        for key, clique in first.items()
-        if not any(key < other for other in min((near[v] for v in key), key=len, default=set(first)))
-    )
 
 
 def _containing(part: Sequence[int], near: dict[int, set[int]]) -> set[int]:
@@ -336,7 +322,7 @@ def index_maps(graph: RegionGraph, numbers: CountingNumbers) -> RegionMaps:
     source, target, first = [], [], 0
     claimed: set[int] = set()
     for clique, holder in zip(structure.cliques, graph.holder, strict=True):
-        places = first + _cells(structure.shape(graph.outer[holder]), graph.outer[holder], clique)
+        places = first + _cells(structure, graph.outer[holder], clique)
         here = np.arange(starts[holder], starts[holder + 1])
         if len(clique) == len(graph.outer[holder]) and holder not in claimed:
             claimed.add(holder)
@@ -361,16 +347,10 @@ def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int32)
 
 
-def _cells(shape: tuple[int, ...], region: Variables, part: Variables) -> np.ndarray:
+def _cells(structure: Structure, region: Variables, part: Variables) -> np.ndarray:
     """For each cell of a region, row-major, the number of the cell of a part that contains it."""
-    result = np.zeros(shape, np.int64)
-    step = 1
-    for variable in reversed(part):
-        axis = region.index(variable)
-        values = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
-        result += step * values
-        step *= shape[axis]
-    return result.ravel()
+    axes = parts_of(structure, zip(region), structure.strides(part))
+    return offsets(axes, structure.shape(region)).astype(np.int64)
 
 
 def _implied(graph: RegionGraph, number: int) -> bool:
@@ -448,7 +428,7 @@ def _colour(graph: RegionGraph, numbers: CountingNumbers, starts: np.ndarray, co
         parts[5].append(np.full(cells, numbers.inner[number]))
         for place, holder in enumerate(graph.above[number]):
             region = graph.outer[holder]
-            within = _cells(structure.shape(region), region, part)
+            within = _cells(structure, region, part)
             order = np.argsort(within, kind="stable")
             parts[0].append(starts[holder] + order)
             parts[1].append(edge_cells + within[order])

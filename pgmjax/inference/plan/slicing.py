@@ -19,8 +19,8 @@ import math
 
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.plan import contraction, elimination
+from pgmjax.inference.plan.contraction import SHOWN, ContractionPath, Cost, of_path
 from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.inference.plan.path import SHOWN, ContractionPath, Cost, of_path
 from pgmjax.inference.plan.structure import Structure, Variables
 
 MAX_WORK = 10**13  # combined cells of all slices: minutes per call

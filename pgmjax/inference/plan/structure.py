@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -40,14 +41,11 @@ class Structure:
         Returns:
             The structure, and the attribute name of each variable.
         """
-        cliques = [tuple(clique) for clique in cliques]
-        names = tuple(dict.fromkeys(name for clique in cliques for name in clique))
+        cliques = list(map(tuple, cliques))
+        names = tuple(dict.fromkeys(itertools.chain.from_iterable(cliques)))
         number = {name: i for i, name in enumerate(names)}
-        structure = cls(
-            tuple(int(sizes[name]) for name in names),
-            tuple(tuple(number[name] for name in clique) for clique in cliques),
-        )
-        return structure, names
+        numbered = tuple(tuple(map(number.__getitem__, clique)) for clique in cliques)
+        return cls(tuple(int(sizes[name]) for name in names), numbered), names
 
     def shape(self, variables: Iterable[int]) -> tuple[int, ...]:
         """Sizes of some variables."""
@@ -95,3 +93,13 @@ class Structure:
         for v, others in enumerate(near):
             others.discard(v)
         return near
+
+
+def members(mask: int) -> Variables:
+    """Variables of a clique given as bits."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return tuple(found)

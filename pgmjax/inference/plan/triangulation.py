@@ -23,9 +23,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pgmjax._internal.progress import Progress
-from pgmjax.inference.plan.growth import members
 from pgmjax.inference.plan.junction_tree import total_cells
-from pgmjax.inference.plan.structure import MOST_CELLS
+from pgmjax.inference.plan.structure import MOST_CELLS, members
 
 _AT_ONCE = 10_000  # cliques between two advances of the progress bar
 

@@ -13,7 +13,7 @@ import pytest
 
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.contraction import Contraction
-from pgmjax.inference.plan import path
+from pgmjax.inference.plan import contraction
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 
@@ -99,19 +99,19 @@ def test_float32_promise_on_random_models(kind, seeds):
 @pytest.fixture
 def all_products_large(monkeypatch):
     """Every step that is a product counts as a large one."""
-    monkeypatch.setattr(path, "LARGE", 1)
-    monkeypatch.setattr(path, "SIDE", 1)
+    monkeypatch.setattr(contraction, "LARGE", 1)
+    monkeypatch.setattr(contraction, "SIDE", 1)
 
 
 def forced(structure, fast):
     oracle = Contraction.build(Structure(*structure), fast=fast)
-    assert path.large(oracle.path)
+    assert contraction.large(oracle.path)
     return oracle
 
 
 def with_products(seeds):
     """Those of the random structures whose path has a product."""
-    return [s for s in seeds if path.large(Contraction.build(Structure(*random_structure(s))).path)]
+    return [s for s in seeds if contraction.large(Contraction.build(Structure(*random_structure(s))).path)]
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.slow)])

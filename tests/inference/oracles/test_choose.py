@@ -15,8 +15,8 @@ from pgmjax.inference.oracles import choose
 from pgmjax.inference.oracles.contraction import Contraction, HostContraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.sliced import Sliced
+from pgmjax.inference.plan.contraction import large
 from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.inference.plan.path import large
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 from tests.brute_force import BruteForce

@@ -11,9 +11,11 @@ import itertools
 import numpy as np
 import pytest
 
-from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.oracles import host as questions
+from pgmjax.inference.oracles.host import HostModel, QuestionLimits
 from pgmjax.inference.oracles.host_tree import HostTree, SlicedTree, summed
-from pgmjax.inference.plan import elimination, forecast, parts
+from pgmjax.inference.plan import elimination
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 from tests.models import STRUCTURES
@@ -85,8 +87,8 @@ def test_a_tree_that_does_not_fit_is_refused_as_a_whole(monkeypatch):
     sizes = (100,) * 40
     cliques = tuple((i, i + 1) for i in range(39))
     host = HostModel(Structure(sizes, cliques), tuple(np.zeros((100, 100)) for _ in cliques))
-    monkeypatch.setattr(forecast, "available_bytes", lambda: 8 * 39 * 10_000)
-    with pytest.raises(forecast.ModelTooLargeError, match="junction tree"):
+    monkeypatch.setattr(questions, "available_bytes", lambda: 8 * 39 * 10_000)
+    with pytest.raises(ModelTooLargeError, match="junction tree"):
         HostTree(host)
 
 
@@ -126,10 +128,10 @@ def test_a_marginal_far_apart_is_refused_beforehand_if_it_takes_too_long():
     rng, size, length = np.random.default_rng(0), 60, 40
     chain = Structure((size,) * length, tuple((i, i + 1) for i in range(length - 1)))
     host = HostModel(chain, tuple(rng.normal(size=(size, size)) for _ in range(length - 1)))
-    tree = HostTree(dataclasses.replace(host, limits=forecast.QuestionLimits(max_seconds=1e-3)))
+    tree = HostTree(dataclasses.replace(host, limits=QuestionLimits(max_seconds=1e-3)))
     assert tree.seconds((3, 4)) < 1e-3 < tree.seconds((0, length - 1)) < 1
     assert tree.marginal((3, 4)).sum() == pytest.approx(1)
-    with pytest.raises(forecast.ModelTooLargeError, match="may be used"):
+    with pytest.raises(ModelTooLargeError, match="may be used"):
         tree.marginal((0, length - 1))
 
 
@@ -207,7 +209,7 @@ def test_parts_of_a_model_give_the_marginals_of_the_whole(name, monkeypatch):
     host = HostModel(Structure(sizes, cliques), tuple(tables))
     order = elimination.best(host.structure)
     assert host.divided() == [{}]
-    half = forecast.QuestionLimits(parts.needed_bytes(host.structure, order) // 2)
+    half = QuestionLimits(questions.needed_bytes(host.structure, order) // 2)
     host = dataclasses.replace(host, limits=half)
     divided = host.divided()
     assert len(divided) > 1

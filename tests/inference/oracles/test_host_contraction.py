@@ -42,7 +42,7 @@ def test_what_is_lost_is_counted():
     second = np.array([[-900.0, -901.0], [0.0, 1.0]])
     oracle = HostContraction.build(Structure(*structure))
     vector = host_join([first, second], np.float64)
-    assert host_sweep.marginals(oracle.path, vector).error > 0.1
+    assert host_sweep.program(oracle.path).marginals(vector).error > 0.1
     _, marginals, _ = expected_of(structure, [first, second])
     np.testing.assert_allclose(oracle.infer_flat(vector)[1], marginals, atol=1e-12)
 
@@ -53,7 +53,7 @@ def test_what_is_set_to_zero_is_counted():
     tables = [np.array([[0.0, -305.0], [0.0, -305.0]]), np.array([[-295.0, -294.0], [0.0, 0.0]])]
     oracle = HostContraction.build(Structure(*structure))
     vector = host_join(tables, np.float64)
-    assert 1e-6 < host_sweep.marginals(oracle.path, vector).error < 1e-3
+    assert 1e-6 < host_sweep.program(oracle.path).marginals(vector).error < 1e-3
     _, marginals, _ = expected_of(structure, tables)
     np.testing.assert_allclose(oracle.infer_flat(vector)[1], marginals, atol=1e-12)
 
@@ -71,7 +71,7 @@ def test_what_leaves_the_range_only_as_a_product_is_seen():
     oracle = HostContraction.build(Structure(*structure))
     vector = host_join(tables, np.float64)
     value, marginals, _ = expected_of(structure, tables)
-    made = host_sweep.marginals(oracle.path, vector)
+    made = host_sweep.program(oracle.path).marginals(vector)
     lost = np.abs(made.vector - marginals).max()
     assert 1e-3 < lost <= made.error * (1 + 1e-9)  # a bound, reached here
     found_value, found = oracle.infer_flat(vector)
@@ -135,7 +135,7 @@ def test_logarithms_are_formed_in_parts(monkeypatch):
     tables = models.potentials(structure, spread=2000.0, zeros=0.3)
     oracle = HostContraction.build(Structure(*structure))
     value, marginals, _ = expected_of(structure, tables)
-    found = host_sweep.log_marginals(oracle.path, host_join(tables, np.float64))
+    found = host_sweep.program(oracle.path).log_marginals(host_join(tables, np.float64))
     np.testing.assert_allclose(found.log_partition, value, rtol=1e-14)
     np.testing.assert_allclose(found.vector, marginals, atol=1e-10)
 
@@ -155,8 +155,8 @@ def test_no_product_leaves_the_range_in_a_model_of_more_states_than_float64_hold
     cliques = tuple((v, int(rng.integers(v))) if v % 3 else (v,) for v in range(1, 300))
     vector = np.concatenate([rng.normal(scale=30.0, size=9 ** len(clique)) for clique in cliques])
     oracle = HostContraction.build(Structure(sizes, cliques))
-    found = host_sweep.marginals(oracle.path, vector)
-    expected = host_sweep.log_marginals(oracle.path, vector)
+    found = host_sweep.program(oracle.path).marginals(vector)
+    expected = host_sweep.program(oracle.path).log_marginals(vector)
     np.testing.assert_allclose(found.log_partition, expected.log_partition, rtol=1e-13)
     np.testing.assert_allclose(found.vector, expected.vector, atol=1e-9 + found.error)
     flat = oracle.infer_flat(np.zeros_like(vector))

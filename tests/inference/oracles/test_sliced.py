@@ -7,7 +7,7 @@ import pytest
 
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.sliced import Sliced
-from pgmjax.inference.plan import path, slicing
+from pgmjax.inference.plan import contraction, slicing
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 from tests.models import STRUCTURES
@@ -33,12 +33,12 @@ def test_slices_match_brute_force(name, slices):
 
 
 def test_large_products_in_slices_equal_those_at_once(monkeypatch):
-    monkeypatch.setattr(path, "LARGE", 1000)
+    monkeypatch.setattr(contraction, "LARGE", 1000)
     sizes, cliques = (12, 14, 13, 11), ((0, 1), (1, 2), (2, 3), (3, 0))
     structure = Structure(sizes, cliques)
     tables = [jnp.asarray(t, jnp.float32) for t in models.potentials((sizes, cliques), seed=1)]
     whole = Contraction.build(structure)
-    assert path.large(whole.path)
+    assert contraction.large(whole.path)
     for fast in (False, True):
         oracle = Sliced(slicing.plan(structure, 10**9, min_slices=3), fast)
         log_z, marginals = oracle.infer(tables)

@@ -1,5 +1,7 @@
 """Contraction paths: every variable goes exactly once and the forecast counts what is there."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -79,18 +81,19 @@ def test_axes_stand_as_their_reader_wants_them(seed):
     structure = random_structure(seed, count=12)
     path = contraction.plan(Structure(*structure))
     first = len(structure[1])
-    for step in path.steps:
+    for step, (*operands, result) in zip(path.steps, path.forms, strict=True):
         assert step.union[: len(step.kept)] == step.kept
-        product = path.product(step)
-        if product is None:
-            wanted = [step.union]
+        assert sum(math.prod(form.shape) for form in operands) == sum(
+            path.structure.cells(path.variables(table)) for table in step.operands
+        )
+        if len(operands) == 1:
+            assert operands[0].ordered == path.structure.shape(step.union)
         else:
-            p = product
-            assert set(step.union) == {*p.batch, *p.left, *p.summed, *p.right}
-            wanted = [(*p.batch, *p.left, *p.summed), (*p.batch, *p.summed, *p.right)]
-        for table, axes in zip(step.operands, wanted, strict=True):
-            assert set(path.variables(table)) == set(axes)
-            assert table < first or path.variables(table) == axes
+            (batch, rows, inner), right = operands[0].shape, operands[1].shape
+            assert right[:2] == (batch, inner) and result.shape == (batch, rows, right[2])
+            assert batch * rows * inner * right[2] == path.structure.cells(step.union)
+        for form in operands:
+            assert form.table < first or form.order is None
 
 
 def test_merges_build_the_same_path_again():

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from pgmjax.inference.plan import contraction
+from pgmjax.inference.plan.contraction import SHOWN, build, of_path
 from pgmjax.inference.plan.forecast import Rates
-from pgmjax.inference.plan.path import SHOWN, build, of_path
 from pgmjax.inference.plan.structure import Structure
 from tests.models import STRUCTURES
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
+from pgmjax._internal import memory
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.objective import Objective
@@ -38,7 +39,7 @@ def test_readable_bytes():
 
 
 def test_available_memory_is_that_of_this_machine():
-    assert 2**20 < forecast.available_bytes() < 2**50
+    assert 2**20 < memory.available_bytes() < 2**50
 
 
 @pytest.mark.parametrize("kind", [Contraction, MessagePassing])

@@ -12,8 +12,8 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.inference.plan import junction_tree
-from pgmjax.inference.plan.growth import CliqueForest, Growth, candidate_cells, members
-from pgmjax.inference.plan.structure import Structure
+from pgmjax.inference.plan.growth import CliqueForest, Growth, candidate_cells
+from pgmjax.inference.plan.structure import Structure, members
 from tests.inference.plan.test_contraction import random_structure
 from tests.models import STRUCTURES
 

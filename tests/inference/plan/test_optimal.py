@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pgmjax.inference.plan import contraction
+from pgmjax.inference.plan.merges import optimal_merges, refined_merges
 
 STORED = 7.0
 
@@ -60,15 +60,15 @@ def prepared(seed, count):
 def test_finds_the_least_weight_of_all_orders(seed):
     tables, sizes, outside = prepared(seed, 5)
     wanted = least_weight(tables, outside, sizes)
-    weight, merges = contraction.optimal_merges(tables, outside, sizes, STORED, math.inf)
+    weight, merges = optimal_merges(tables, outside, sizes, STORED, math.inf)
     assert weight == wanted == weight_of(tables, outside, sizes, merges)
-    assert contraction.optimal_merges(tables, outside, sizes, STORED, wanted * (1 + 1e-9))[0] == wanted
-    assert contraction.optimal_merges(tables, outside, sizes, STORED, wanted) is None
+    assert optimal_merges(tables, outside, sizes, STORED, wanted * (1 + 1e-9))[0] == wanted
+    assert optimal_merges(tables, outside, sizes, STORED, wanted) is None
 
 
 def test_gives_up_after_so_many_pairs():
     tables, sizes, outside = prepared(0, 12)
-    assert contraction.optimal_merges(tables, outside, sizes, STORED, math.inf, max_pairs=1000) is None
+    assert optimal_merges(tables, outside, sizes, STORED, math.inf, max_pairs=1000) is None
 
 
 def test_more_variables_than_a_table_of_products_holds():
@@ -76,26 +76,22 @@ def test_more_variables_than_a_table_of_products_holds():
     tables = [frozenset(int(v) for v in rng.choice(30, 12, replace=False)) for _ in range(6)]
     shared = {v for v in range(30) if sum(v in t for t in tables) > 1}
     tables = [t & shared for t in tables]
-    weight, merges = contraction.optimal_merges(tables, frozenset(), (2,) * 30, STORED, math.inf)
+    weight, merges = optimal_merges(tables, frozenset(), (2,) * 30, STORED, math.inf)
     assert weight == weight_of(tables, frozenset(), (2,) * 30, merges)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_local_search_never_loses(seed, monkeypatch):
-    monkeypatch.setattr(contraction, "PART", 4)
+    monkeypatch.setattr("pgmjax.inference.plan.merges.PART", 4)
     tables, sizes, outside = prepared(seed, 12)
     chain = [(0, 1), *((n, 10 + n) for n in range(2, 12))]
     before = weight_of(tables, outside, sizes, chain)
-    after = weight_of(
-        tables, outside, sizes, contraction.refined_merges(tables, outside, sizes, chain, STORED)
-    )
-    assert (
-        contraction.optimal_merges(tables, outside, sizes, STORED, after * (1 + 1e-9))[0] <= after <= before
-    )
+    after = weight_of(tables, outside, sizes, refined_merges(tables, outside, sizes, chain, STORED))
+    assert optimal_merges(tables, outside, sizes, STORED, after * (1 + 1e-9))[0] <= after <= before
 
 
 def test_local_search_of_a_whole_is_exhaustive():
     tables, sizes, outside = prepared(3, 6)
     chain = [(0, 1), (2, 6), (3, 7), (4, 8), (5, 9)]
-    found = contraction.refined_merges(tables, outside, sizes, chain, STORED)
+    found = refined_merges(tables, outside, sizes, chain, STORED)
     assert weight_of(tables, outside, sizes, found) == least_weight(tables, outside, sizes)
