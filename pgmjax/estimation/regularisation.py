@@ -20,9 +20,9 @@ from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.l2 import L2
 from pgmjax.inference.plan.structure import MOST_CELLS
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, is_marginal
 from pgmjax.model.graphical import GraphicalModel, many_marginals
-from pgmjax.queries import Product, marginal
+from pgmjax.queries import Product
 from pgmjax.queries.blocks import AttributeQuery, Identity
 
 SETTINGS = ("auto", "none")
@@ -237,7 +237,7 @@ def estimated_error(
     """
     sizes, squares, follows = [], [], []
     for one in rows:
-        if len(one.clique) < 2 or one.query != marginal(one.clique):
+        if len(one.clique) < 2 or not is_marginal(one):
             continue
         place = next(k for k, clique in enumerate(cliques) if set(one.clique) <= set(clique))
         table = marginal_of(cliques[place], marginals[place], one.clique)

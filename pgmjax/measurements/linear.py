@@ -126,12 +126,16 @@ class LinearMeasurement(Named):
 
     def over(self, domain: Domain) -> LinearMeasurement:
         """Return the measurement with its query over a domain, checked: see `Query.over`."""
+        if vars(self).get("_fits") is domain:
+            return self
         query = self.query.over(domain)
         found = self
         if query is not self.query:
             known = self.values, self.stddev, query, self.noise, self.distribution, self.inputs
             found = LinearMeasurement(query.clique, *known)
         found._check_shape(domain)
+        # a measurement never changes: fit after fit, each by several checks, it fits the same domain
+        object.__setattr__(found, "_fits", domain)
         return found
 
     def validate(self, domain: Domain) -> None:
@@ -140,8 +144,9 @@ class LinearMeasurement(Named):
         Raises:
             ValueError: it does not fit. The message gives the expected and the actual shape.
         """
-        self.query.check(domain)
-        self._check_shape(domain)
+        if vars(self).get("_fits") is not domain:
+            self.query.check(domain)
+            self._check_shape(domain)
 
     def _check_shape(self, domain: Domain) -> None:
         if len(self.clique) > MOST_AXES:
@@ -275,7 +280,7 @@ class NoisyMarginal:
 
 def is_marginal(measurement: LinearMeasurement) -> bool:
     """Return whether a measurement is of all cells of its clique, with one number per cell."""
-    return measurement.query == marginal(measurement.clique)
+    return isinstance(measurement.query, Product) and measurement.query.is_identity
 
 
 def noisy_marginal(
