@@ -387,7 +387,7 @@ def choice(name: str, value: Any, allowed: Iterable[str], others: str = "") -> s
         'mirror_descent'
     """
     allowed = tuple(allowed)
-    found = value if value in allowed else same_word(value, allowed)
+    found = value if isinstance(value, str) and value in allowed else same_word(value, allowed)
     if found is None:
         listed = ", ".join([*map(repr, allowed), *([others] if others else [])])
         got = f"the class {value.__name__}" if isinstance(value, type) else repr(value)

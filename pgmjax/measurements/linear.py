@@ -20,7 +20,7 @@ from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise
-from pgmjax.queries import Product, Query, WeightedSum, marginal
+from pgmjax.queries import Product, Query, WeightedSum
 from pgmjax.queries.blocks import real_array
 from pgmjax.queries.query import attribute_names
 from pgmjax.queries.spec import as_query, in_words

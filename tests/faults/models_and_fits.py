@@ -493,8 +493,8 @@ FAULTS = (
         "the curvature of a region is not divided by its weight",
         "pgmjax.estimation.region_fit",
         "_curvature",
-        old="losses.build(loss, domain, group, total, 'float64').lipschitz() / weights[number]",
-        new="losses.build(loss, domain, group, total, 'float64').lipschitz()",
+        old="loss.bind(domain, group, total, 'float64').lipschitz() / weights[number]",
+        new="loss.bind(domain, group, total, 'float64').lipschitz()",
         tests=("tests/estimation/test_region_fit.py",),
     ),
     Fault(
