@@ -14,6 +14,7 @@ import abc
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -35,7 +36,7 @@ from pgmjax.estimation.losses.base import (
 )
 from pgmjax.inference.ops.tables import host_join, join, split
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.queries import DenseMatrix, Product, Query
+from pgmjax.queries import DenseMatrix, Product, Query, marginal
 from pgmjax.queries.blocks import contract
 from pgmjax.queries.rows import transposed
 
@@ -114,7 +115,7 @@ class BoundLinear(BoundLoss):
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """The cliques whose marginals `__call__` takes."""
-        return self.on_host().cliques
+        return of_host(self.host).cliques
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -184,22 +185,17 @@ class BoundLinear(BoundLoss):
         """Return the loss with device arrays of another type, unpadded; itself for its own type."""
         if self.values.dtype == dtype:
             return self
-        arrays = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), self.on_host().arrays)
+        arrays = _cast(of_host(self.host).arrays, dtype)
         return dataclasses.replace(self, **dict(zip(ARRAYS, arrays, strict=True)))
 
     def exact_residuals(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
         """Return all residuals [rows] in standard deviations in float64, on the host."""
-        host = self.on_host()
-        return np.concatenate(
-            [
-                ((_answers(query, np.asarray(marginals[at], np.float64)) * host.total - y) / s).reshape(-1)
-                for (at, query), y, s in zip(host.asked, host.values, host.stddevs, strict=True)
-            ]
-        )
-
-    def on_host(self) -> HostPart:
-        """Return the float64 part; refuse after a JAX transformation."""
-        return of_host(self.host)
+        host, found = of_host(self.host), []
+        for (at, query), values, stddevs in zip(host.asked, host.values, host.stddevs, strict=True):
+            table = np.asarray(marginals[at], np.float64)
+            answers = table if _is_cells(query) else query.apply(table)
+            found.append(((answers[None] * host.total - values) / stddevs).reshape(-1))
+        return np.concatenate(found)
 
     def least(self) -> float:
         """Return a lower bound on the loss of any marginals: 0."""
@@ -207,7 +203,7 @@ class BoundLinear(BoundLoss):
 
     def lipschitz(self) -> float:
         """Return the sum over measurements of ``max_j sum_i (Q_ij total / stddev_i)**2``."""
-        return self.on_host().curvature
+        return of_host(self.host).curvature
 
 
 class LinearLoss(Loss):
@@ -286,25 +282,32 @@ def _residuals(
         stddevs = _told_apart(column[0].clique, values, stddevs)
         _check_ranges(column, values, stddevs, domain, scale, dtype, len(rows[0]))
         bends += curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
-        key = (at, query.rename(tuple(str(axis) for axis in range(len(query.clique)))))
-        groups.setdefault(key, []).append((values, stddevs))
-    all_values = [np.stack([y for y, _ in group], axis=1) for group in groups.values()]
-    all_stddevs = [np.stack(np.broadcast_arrays(*(s for _, s in group)), axis=1) for group in groups.values()]
-    shapes = tuple(domain.shape_of(clique) for clique in cliques)
+        axes = len(query.clique)
+        named = _cells(axes) if _is_cells(query) else query.rename(tuple(map(str, range(axes))))
+        groups.setdefault((at, named), []).append((values, stddevs))
+    together = [map(list, zip(*group, strict=True)) for group in groups.values()]
+    measured = [(np.stack(y, 1), np.stack(np.broadcast_arrays(*s), 1)) for y, s in together]
+    all_values, all_stddevs = zip(*measured, strict=True)
+    shapes = tuple(map(domain.shape_of, cliques))
     layout, double = _scaled(tuple(groups), all_values, all_stddevs, scale, shapes, merge)
-    single = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), double)
+    found = []
+    for row, (total, bend) in enumerate(zip(scale.tolist(), bends.tolist(), strict=True)):
+        of_row = operator.itemgetter((row, ...))
+        values, stddevs, arrays = jax.tree.map(of_row, (all_values, all_stddevs, double))
+        host = HostPart(cliques, tuple(groups), values, stddevs, total, bend, arrays)
+        found.append((layout, *_cast(arrays, dtype), host))
+    return found
 
-    def of_row(row: int) -> tuple[Any, ...]:
-        its_own = functools.partial(jax.tree.map, lambda leaf: leaf[row, ...])
-        measured = its_own(tuple(all_values)), its_own(tuple(all_stddevs))
-        numbers = float(scale[row]), float(bends[row])
-        return (
-            layout,
-            *its_own(single),
-            HostPart(cliques, tuple(groups), *measured, *numbers, its_own(double)),
-        )
 
-    return list(map(of_row, range(len(rows))))
+def _cast(arrays: Arrays, dtype: Any) -> Arrays:
+    cast: Arrays = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), arrays)
+    return cast
+
+
+@functools.lru_cache(maxsize=64)
+def _cells(axes: int) -> Query:
+    """Return the query for the cells of a table, whose attributes are named by the indices of its axes."""
+    return marginal(tuple(map(str, range(axes))))
 
 
 def _aligned(
@@ -315,7 +318,7 @@ def _aligned(
     The axes are in the order of `clique`; of stddevs they have length 1 where one holds for all answers.
     """
     query = column[0].query
-    shape = query.shape(domain)
+    shape = domain.shape_of(query.clique) if _is_cells(query) else query.shape(domain)
     values = np.stack([one.flat_values() for one in column]).reshape(-1, *shape)
     stddevs = np.stack([one.stddev for one in column])
     stddevs = stddevs.reshape(-1, *(shape if column[0].stddev.ndim else (1,) * len(shape)))
@@ -370,7 +373,9 @@ def _check_ranges(
         share: number of measurements in a row.
     """
     rows = len(column)
-    answers = totals * max(1.0, _size(column[0].query.l1_sensitivity(Relation.ADD_REMOVE, domain)))
+    query = column[0].query
+    most = 1.0 if _is_cells(query) else _size(query.l1_sensitivity(Relation.ADD_REMOVE, domain))
+    answers = totals * max(1.0, most)
     largest = np.abs(values).reshape(rows, -1).max(axis=1)
     distances = np.log10(answers + largest) - np.log10(stddevs.reshape(rows, -1).min(axis=1))
     losses = 2 * np.maximum(distances, 0) + math.log10(column[0].values.size * share)
@@ -430,11 +435,6 @@ def _scaled(
     return layout, (measured, precise, tuple(values), tuple(weights), rest)
 
 
-def _answers(query: Query, table: np.ndarray) -> np.ndarray:
-    """Return the answers to a query [1, rows of each attribute]."""
-    return (table if _is_cells(query) else query.apply(table))[None]
-
-
 def _is_cells(query: Query) -> bool:
     return isinstance(query, Product) and query.is_identity
 
@@ -451,6 +451,8 @@ def curvatures(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
         weights: inverse standard deviation of each answer [rows, answers in any shape], in any unit.
     """
     flat = weights.reshape(len(weights), -1)
+    if _is_cells(query):  # a cell is in one answer
+        return flat.max(axis=1) ** 2
     found = np.full(len(flat), np.nan)
     for row in np.flatnonzero(flat.min(axis=1) < flat.max(axis=1)):
         columns = _weighted_columns(query, domain, flat[row] ** 2)
