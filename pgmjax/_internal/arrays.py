@@ -1,4 +1,4 @@
-"""Operations that are written once for arrays of NumPy and of JAX, and the threads of NumPy's products."""
+"""Operations written once for arrays of NumPy and of JAX, their types, and the threads of NumPy's products."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import threadpoolctl
@@ -16,6 +17,11 @@ import threadpoolctl
 def module_of(table: Any) -> Any:
     """NumPy for its arrays and scalars, `jax.numpy` for others."""
     return np if isinstance(table, np.ndarray | np.generic) else jnp
+
+
+def precision(dtype: str) -> Any:
+    """Context in which arrays of a dtype can be created, without changing global flags."""
+    return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
 def dot(left: Any, right: Any) -> Any:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.jit import precision
+from pgmjax._internal.arrays import precision
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique
 from pgmjax.estimation import regularisation, side_information, solvers, views

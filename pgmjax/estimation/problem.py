@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks, device, sharding
-from pgmjax._internal.jit import precision
+from pgmjax._internal.arrays import precision
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain

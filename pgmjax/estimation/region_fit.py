@@ -35,7 +35,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.arrays import precision
+from pgmjax._internal.jit import jit
 from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique

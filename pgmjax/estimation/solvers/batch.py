@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
-from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.arrays import precision
+from pgmjax._internal.jit import jit
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
 from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.loop import (

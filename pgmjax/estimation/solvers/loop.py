@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
-from pgmjax._internal.arrays import one_thread
-from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.arrays import one_thread, precision
+from pgmjax._internal.jit import jit
 from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, negligible
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
 
