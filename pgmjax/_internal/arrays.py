@@ -1,4 +1,4 @@
-"""Operations written once for arrays of NumPy and of JAX, their types, and the threads of NumPy's products."""
+"""Operations written once for arrays of NumPy and of JAX, their types, and threads of NumPy's products."""
 
 from __future__ import annotations
 
