@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -13,8 +13,7 @@ from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique, as_cliques
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.estimation import approximate, batch, losses, problem, regularisation, solvers
-from pgmjax.estimation.batch import BatchFit
+from pgmjax.estimation import losses, problem, regularisation, solvers
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.fit import Fit, fit_steps
 from pgmjax.estimation.losses.base import unique_cliques
@@ -29,6 +28,9 @@ from pgmjax.measurements import inputs
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.total import check_counts, estimate_total
 from pgmjax.model.graphical import GraphicalModel
+
+if TYPE_CHECKING:
+    from pgmjax.estimation.batch import BatchFit
 
 MAX_ENTROPY = "maximum entropy"
 """Method of a fit whose loss is that of `history.MaxEntropy` (nats)."""
@@ -225,6 +227,8 @@ class Estimator(Named):
         elif noisy:
             check_counts(domain, noisy[0], float(total))
         stands_in = bool(self.approximate) and mesh is None and callback is None
+        if stands_in:
+            from pgmjax.estimation import approximate  # which takes a tenth of a second
         try:
             with Progress("fit", self.max_steps, self.progress) as bar:
                 given = self, domain, tuple(noisy), float(total), known, bar
@@ -286,6 +290,8 @@ class Estimator(Named):
             >>> [fit.model.marginal(("a",)).round(2).tolist() for fit in batch], batch.status.tolist()
             ([[30.0, 10.0], [5.0, 15.0]], [0, 0])
         """
+        from pgmjax.estimation import batch  # which single fits do without
+
         domain = as_domain(domain, "Estimator().fit_batch(domain, measurements)", measurements)
         known = self._known(domain, warm_start, constraints, prior, prior_weight)
         mesh = sharding.of_devices(self.devices) if mesh is None else sharding.check(mesh)
@@ -303,7 +309,7 @@ class Estimator(Named):
             ]
             found = batch.fit_all(problems, warm_start, mesh)
         pairs = zip(found, rows, strict=True)
-        return BatchFit(tuple(_of_inputs(one, row, known, warm_start) for one, row in pairs))
+        return batch.BatchFit(tuple(_of_inputs(one, row, known, warm_start) for one, row in pairs))
 
     def _known(
         self,

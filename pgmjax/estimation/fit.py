@@ -143,7 +143,7 @@ class FitState:
 
     @property
     def by_newton(self) -> bool:
-        """Whether Newton's method goes on where the default solver has not converged."""
+        """True if Newton's method goes on where the default solver has not converged."""
         return self.small and self.problem.estimator.solver == "auto"
 
 

@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -439,6 +438,8 @@ class Objective:
             loss = loss + self._divergence(potentials, log_partition, marginals)
             gradient = gradient + module_of(gradient).asarray(self.prior.weight, gradient.dtype) * potentials
         if not host:  # once, at tracing: on the host it would be at every step
+            import chex  # which takes a twentieth of a second, and a fit on the host does without
+
             chex.assert_trees_all_equal_shapes_and_dtypes(potentials, marginals, gradient)
             chex.assert_rank(loss, 0)
         return Evaluation(potentials, marginals, loss, gradient, error_bound.astype(loss.dtype))
