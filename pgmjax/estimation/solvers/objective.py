@@ -302,7 +302,9 @@ class Objective:
             rest = host_join(fixed, np.result_type(np.float32, *fixed), oracle.length - length)
         if prior is not None and prior.slope is not None:
             prior = dataclasses.replace(prior, slope=np.pad(prior.slope, (0, length - len(prior.slope))))
-        return cls(oracle, loss.padded(length), curvature, Gauge.of(sizes, length), rest, prior, equalities)
+        if equalities is None:
+            loss = loss.padded(length)
+        return cls(oracle, loss, curvature, Gauge.of(sizes, length), rest, prior, equalities)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -343,7 +345,9 @@ class Objective:
 
     def in_float64(self) -> Objective:
         """Return the problem with the loss at its smoothing in float64."""
-        loss = self.loss.cast("float64").padded(len(self.gauge.table))
+        loss = self.loss.cast("float64")
+        if self.equalities is None:
+            loss = loss.padded(len(self.gauge.table))
         if self.loss.smoothing is not None:
             loss = loss.with_smoothing(float(self.loss.smoothing))
         return dataclasses.replace(self, loss=loss)
