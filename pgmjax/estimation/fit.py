@@ -171,7 +171,7 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
         tables = closed_form(problem.domain, cliques, problem.measurements, problem.total)
     else:
         tables = starting_point(problem.domain, cliques, earlier)
-    small = newton.has_time(plan.oracle, [table.shape for table in tables])
+    small = newton.has_time(plan.oracle, sum(map(np.size, tables)), len(tables))
     state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule(), small=small)
     weight, least = problem.pull()
     if weight > 0:
@@ -195,7 +195,7 @@ def _result(plan: oracles.Plan, solution: Solution, objective: Objective, state:
         with np.errstate(invalid="ignore"):  # padding
             tables = split(found / gauge.reduced(np.add, found), objective.shapes)
         marginals = CliqueVector(problem.cliques, tables)
-        loss = _exact_loss(objective, tables)
+        loss = objective.loss.exact(tables[: len(objective.loss.shapes)])
         divergence = objective.relative_entropy(solution.point)
         gap = max(loss + divergence - max(solution.lower_bound, objective.loss.least()), 0.0)
         automatic = problem.estimator.regularisation == "auto"
@@ -473,7 +473,7 @@ def _minimise_in_rounds(state: FitState, host: Equalities) -> FitSteps[tuple[Sol
         if _is_in_float64(end):
             lower_bound = max(lower_bound, end.lower_bound)
         lower_bound = max(lower_bound, float(point.loss) - gap)
-        loss = _exact_loss(objective, _tables(objective, point.marginals))
+        loss = objective.loss.exact(_tables(objective, point.marginals)[: len(objective.loss.shapes)])
         with precision("float64"):
             reached = loss + objective.relative_entropy(point)
         if best is None or (exact and reached < least):
@@ -531,11 +531,6 @@ def _projected(
 def _tables(objective: Objective, vector: Any) -> tuple[np.ndarray, ...]:
     """Split a vector into the tables of an objective's cliques, in float64."""
     return split(np.asarray(vector, np.float64), objective.shapes)
-
-
-def _exact_loss(objective: Objective, marginals: Sequence[np.ndarray]) -> float:
-    """Return the loss of the measurements in float64, without smoothing, at all tables."""
-    return objective.loss.exact(marginals[: len(objective.loss.shapes)])
 
 
 def _counts(

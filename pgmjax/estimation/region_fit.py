@@ -643,8 +643,8 @@ class LocalObjective(Objective):
         nothing = [np.zeros(measured), *masks]
         fixed = np.zeros(maps.length)
         np.add.at(fixed, maps.target, host_join(nothing, np.float64)[maps.source])
-        sizes = np.bincount(maps.table, minlength=len(maps.weight)).tolist()
-        gauge = Gauge.of(sizes, maps.length)
+        sizes = np.bincount(maps.table, minlength=len(maps.weight))
+        gauge = Gauge.of(tuple(sizes.tolist()), maps.length)
         source, target = maps.source[within], maps.target[within]
         return cls(oracle, loss, curvature, gauge, fixed, source=source, target=target)
 

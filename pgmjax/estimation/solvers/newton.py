@@ -30,7 +30,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -58,10 +58,15 @@ FIRST, GROW, SHRINK, LARGEST = 10.0, 3.0, 0.2, 1e6
 FARTHEST = 50.0  # nats that a potential moves in one step
 
 
-def has_time(oracle: Oracle, shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Return whether a model is small enough for it: `FEWEST_STEPS` steps take at most `SECONDS`."""
-    cells = sum(map(math.prod, shapes))
-    return cells <= MOST_CELLS and _step_seconds(oracle, cells, len(shapes)) * FEWEST_STEPS <= SECONDS
+def has_time(oracle: Oracle, cells: int, tables: int) -> bool:
+    """Return whether a model is small enough for it: `FEWEST_STEPS` steps take at most `SECONDS`.
+
+    Args:
+        oracle: of the model.
+        cells: of all tables.
+        tables: their number.
+    """
+    return cells <= MOST_CELLS and _step_seconds(oracle, cells, tables) * FEWEST_STEPS <= SECONDS
 
 
 def minimise(

@@ -99,10 +99,15 @@ class Gauge:
     table: Any
     count: int
 
-    @classmethod
-    def of(cls, sizes: Sequence[int], length: int) -> Gauge:
+    @staticmethod
+    @functools.lru_cache(maxsize=16)
+    def of(sizes: tuple[int, ...], length: int) -> Gauge:
         """Return the gauge of tables of these sizes in a vector of this length."""
-        return _gauge(tuple(sizes), length)
+        numbers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        table = np.full(length, len(sizes), np.int32)
+        table[: len(numbers)] = numbers
+        table.flags.writeable = False
+        return Gauge(table, 8 << max(len(sizes) // 8, 0).bit_length())
 
     def tops(self, vector: Vector) -> Vector:
         """Return for each entry its table's maximum, to be subtracted for precision in float32."""
@@ -124,15 +129,6 @@ class Gauge:
             return gradient - self.reduced(np.add, products)
         means = jax.ops.segment_sum(products, self.table, self.count, indices_are_sorted=True)
         return gradient - means[self.table]
-
-
-@functools.lru_cache(maxsize=16)
-def _gauge(sizes: tuple[int, ...], length: int) -> Gauge:
-    numbers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    table = np.full(length, len(sizes), np.int32)
-    table[: len(numbers)] = numbers
-    table.flags.writeable = False
-    return Gauge(table, 8 << max(len(sizes) // 8, 0).bit_length())
 
 
 def _like(numbers: Any, marginals: Vector) -> Vector:
@@ -295,7 +291,7 @@ class Objective:
             prior: the relative-entropy term, or None; its slope may end before the padding.
             equalities: the fixed marginals as a term, or None.
         """
-        sizes = list(map(math.prod, (equalities or loss).shapes))
+        sizes = tuple(map(math.prod, (equalities or loss).shapes))
         length, rest = oracle.length, None
         if fixed:
             length = sum(sizes)
