@@ -80,14 +80,13 @@ class LinearMeasurement(Named):
             raise TypeError("the clique comes first: write LinearMeasurement(clique, values, stddev).")
         clique = attribute_names(clique)
         said = f"measurement on {clique}"
-        object.__setattr__(self, "clique", clique)
-        object.__setattr__(self, "query", as_query(clique, query))
-        object.__setattr__(self, "values", _values(f"the values of the {said}", values))
-        object.__setattr__(self, "stddev", _stddev(f"the stddev of the {said}", stddev, self.values))
+        query, values = as_query(clique, query), _values(f"the values of the {said}", values)
+        stddev = _stddev(f"the stddev of the {said}", stddev, values)
         words = (noise,) if noise == getattr(distribution, "noise", None) else NOISE_DISTRIBUTIONS
-        object.__setattr__(self, "noise", checks.choice(f"the noise of the {said}", noise, words))
-        object.__setattr__(self, "distribution", _distribution(said, distribution, self.stddev, self.noise))
-        object.__setattr__(self, "inputs", tuple(inputs))
+        noise = checks.choice(f"the noise of the {said}", noise, words)
+        distribution = _distribution(said, distribution, stddev, noise)
+        checks.set_fields(self, clique=clique, query=query, values=values, stddev=stddev, noise=noise)
+        checks.set_fields(self, distribution=distribution, inputs=tuple(inputs))
 
     @classmethod
     def released(cls, query: Query, values: Any, distribution: DiscreteNoise) -> LinearMeasurement:
