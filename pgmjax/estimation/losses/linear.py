@@ -212,7 +212,9 @@ class LinearLoss(Loss):
     A class must have `_of_residuals`, which passes them to its `BoundLinear`, and may have `noise_level`.
 
     Attributes:
-        merges: whether repeated measurements of the same cells count as their mean.
+        merges: whether repeated measurements of the same cells count as their precision-weighted mean, with
+            the same sum of squares up to a constant. Otherwise the first is in the vector and the others are
+            among the queries.
     """
 
     merges: ClassVar[bool] = False
@@ -234,69 +236,48 @@ class LinearLoss(Loss):
         totals: Sequence[float],
         dtype: Any = "float32",
     ) -> list[BoundLinear]:
-        """Return the loss of each row, all bound together (see `Loss.bind_rows`)."""
-        return [self._of_residuals(*each) for each in _residuals(domain, rows, totals, dtype, self.merges)]
+        """Return the loss of each row, all bound together (see `Loss.bind_rows`).
+
+        Measurements on the same attributes share one clique. Only those of the first row are checked here.
+
+        Raises:
+            TypeError: not measurements.
+            ValueError: no measurement, one that does not fit, or values too large for the dtype.
+        """
+        _, dtype = check_arguments(domain, rows[0], totals[0], dtype)
+        if not rows[0]:
+            raise ValueError("a loss needs at least one measurement, got none.")
+        cliques = unique_cliques([measurement.clique for measurement in rows[0]])
+        position = {frozenset(clique): at for at, clique in enumerate(cliques)}
+        groups: dict[tuple[int, Query], list[tuple[np.ndarray, np.ndarray]]] = {}
+        bends, scale = np.zeros(len(rows)), np.array(totals, np.float64)
+        for column in zip(*rows, strict=True):
+            at = position[frozenset(column[0].clique)]
+            query, values, stddevs = _aligned(column, cliques[at], domain)
+            stddevs = _told_apart(column[0].clique, values, stddevs)
+            _check_ranges(column, values, stddevs, domain, scale, dtype, len(rows[0]))
+            bends += curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
+            axes = len(query.clique)
+            named = _cells(axes) if _is_cells(query) else query.rename(tuple(map(str, range(axes))))
+            groups.setdefault((at, named), []).append((values, stddevs))
+        together = [map(list, zip(*group, strict=True)) for group in groups.values()]
+        measured = [(np.stack(y, 1), np.stack(np.broadcast_arrays(*s), 1)) for y, s in together]
+        all_values, all_stddevs = zip(*measured, strict=True)
+        shapes = tuple(map(domain.shape_of, cliques))
+        layout, double = _scaled(tuple(groups), all_values, all_stddevs, scale, shapes, self.merges)
+        found: list[BoundLinear] = []
+        for row, (total, bend) in enumerate(zip(scale.tolist(), bends.tolist(), strict=True)):
+            of_row = operator.itemgetter((row, ...))
+            values, stddevs, arrays = jax.tree.map(of_row, (all_values, all_stddevs, double))
+            host = HostPart(cliques, tuple(groups), values, stddevs, total, bend, arrays)
+            found.append(self._of_residuals(layout, *_cast(arrays, dtype), host))
+        return found
 
 
 @functools.lru_cache(maxsize=512)
 def _axes(shape: tuple[int, ...]) -> Domain:
     """Return the domain of a table whose attributes are named by the indices of its axes."""
     return Domain({str(axis): size for axis, size in enumerate(shape)})
-
-
-def _residuals(
-    domain: Domain,
-    rows: Sequence[Sequence[LinearMeasurement]],
-    totals: Sequence[float],
-    dtype: Any,
-    merge: bool = False,
-) -> list[tuple[Any, ...]]:
-    """Return the fields of the loss of each row of a batch.
-
-    Measurements on the same attributes share one clique.
-
-    Args:
-        domain: the attributes.
-        rows: measurements of each row, with the same cliques and queries; only those of the first are checked
-            against the domain here.
-        totals: number of records of each row (counts).
-        dtype: type of the device arrays.
-        merge: replace repeated measurements of the same cells by their precision-weighted mean, with
-            the same sum of squares up to a constant. Otherwise the first is in the vector and the
-            others are among the queries.
-
-    Raises:
-        TypeError: not measurements.
-        ValueError: no measurement, one that does not fit, or values too large for the dtype.
-    """
-    _, dtype = check_arguments(domain, rows[0], totals[0], dtype)
-    if not rows[0]:
-        raise ValueError("a loss needs at least one measurement, got none.")
-    cliques = unique_cliques([measurement.clique for measurement in rows[0]])
-    position = {frozenset(clique): at for at, clique in enumerate(cliques)}
-    groups: dict[tuple[int, Query], list[tuple[np.ndarray, np.ndarray]]] = {}
-    bends, scale = np.zeros(len(rows)), np.array(totals, np.float64)
-    for column in zip(*rows, strict=True):
-        at = position[frozenset(column[0].clique)]
-        query, values, stddevs = _aligned(column, cliques[at], domain)
-        stddevs = _told_apart(column[0].clique, values, stddevs)
-        _check_ranges(column, values, stddevs, domain, scale, dtype, len(rows[0]))
-        bends += curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
-        axes = len(query.clique)
-        named = _cells(axes) if _is_cells(query) else query.rename(tuple(map(str, range(axes))))
-        groups.setdefault((at, named), []).append((values, stddevs))
-    together = [map(list, zip(*group, strict=True)) for group in groups.values()]
-    measured = [(np.stack(y, 1), np.stack(np.broadcast_arrays(*s), 1)) for y, s in together]
-    all_values, all_stddevs = zip(*measured, strict=True)
-    shapes = tuple(map(domain.shape_of, cliques))
-    layout, double = _scaled(tuple(groups), all_values, all_stddevs, scale, shapes, merge)
-    found = []
-    for row, (total, bend) in enumerate(zip(scale.tolist(), bends.tolist(), strict=True)):
-        of_row = operator.itemgetter((row, ...))
-        values, stddevs, arrays = jax.tree.map(of_row, (all_values, all_stddevs, double))
-        host = HostPart(cliques, tuple(groups), values, stddevs, total, bend, arrays)
-        found.append((layout, *_cast(arrays, dtype), host))
-    return found
 
 
 def _cast(arrays: Arrays, dtype: Any) -> Arrays:
