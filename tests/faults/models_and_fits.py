@@ -410,7 +410,7 @@ FAULTS = (
     ),
     Fault(
         "averaged gradients take steps of half the curvature",
-        "pgmjax.estimation.solvers.dual_averaging",
+        "pgmjax.estimation.solvers.mirror_descent",
         "DualAveraging.step",
         old="4",
         new="2",
