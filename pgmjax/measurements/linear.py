@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -125,7 +126,7 @@ class LinearMeasurement(Named):
 
     def over(self, domain: Domain) -> LinearMeasurement:
         """Return the measurement with its query over a domain, checked: see `Query.over`."""
-        if vars(self).get("_fits") is domain:
+        if _CHECKED.get(self) is domain:
             return self
         query = self.query.over(domain)
         found = self
@@ -133,8 +134,7 @@ class LinearMeasurement(Named):
             known = self.values, self.stddev, query, self.noise, self.distribution, self.inputs
             found = LinearMeasurement(query.clique, *known)
         found._check_shape(domain)
-        # a measurement never changes: fit after fit, each by several checks, it fits the same domain
-        object.__setattr__(found, "_fits", domain)
+        _CHECKED[found] = domain
         return found
 
     def validate(self, domain: Domain) -> None:
@@ -143,7 +143,7 @@ class LinearMeasurement(Named):
         Raises:
             ValueError: it does not fit. The message gives the expected and the actual shape.
         """
-        if vars(self).get("_fits") is not domain:
+        if _CHECKED.get(self) is not domain:
             self.query.check(domain)
             self._check_shape(domain)
 
@@ -189,6 +189,10 @@ class LinearMeasurement(Named):
         asked = html.note(f"query: {in_words(self.query)}")
         listed = html.table(header, rows, self.values.size)
         return html.card("LinearMeasurement", facts, asked, listed)
+
+
+# The domain that a measurement was last checked over. It never changes, and fit after fit asks several times.
+_CHECKED: weakref.WeakKeyDictionary[LinearMeasurement, Domain] = weakref.WeakKeyDictionary()
 
 
 def spread_of(measurement: LinearMeasurement) -> float | str:
