@@ -31,7 +31,7 @@ def dot(left: Any, right: Any) -> Any:
     them takes a thousand times as long as the products.
     """
     if isinstance(left, np.ndarray):
-        return np.einsum("i,i->", left.reshape(-1), right.reshape(-1))
+        return np.einsum("i,i->", left.ravel(), right.ravel())
     return jnp.vdot(left, right)
 
 

@@ -170,27 +170,27 @@ class Accelerated(Solver):
         plain = (state.age <= 1) & (state.step_size <= sure)
         accepted = (now.loss <= state.lowest + error) | (slight & plain)
         best = select(accepted, now, state.best)
-        lowest = xp.where(now.loss < state.lowest, now.loss, state.lowest)
-        fallen = lowest < state.anchor - xp.where(xp.isfinite(state.anchor), error, 0)
+        lowest = select(now.loss < state.lowest, now.loss, state.lowest)
+        fallen = lowest < state.anchor - select(xp.isfinite(state.anchor), error, 0)
         searching = state.searching & accepted
         # if the loss cannot distinguish steps, longer ones may be worse
-        grow = xp.where(searching, xp.where(fallen, self.first, 1), self.grow)
-        size = state.step_size * xp.where(accepted, grow, self.shrink)
-        floor = xp.where(slight, xp.minimum(state.step_size, sure), 0)
+        grow = select(searching, select(fallen, self.first, 1), self.grow)
+        size = state.step_size * select(accepted, grow, self.shrink)
+        floor = select(slight, xp.minimum(state.step_size, sure), 0)
         size = xp.maximum(size, floor).astype(state.step_size.dtype)
-        age = xp.where(accepted, state.age + 1, 0)
+        age = select(accepted, state.age + 1, 0)
         point = best.potentials - size * best.gradient
-        momentum = xp.where(age > 0, (age - 1) / (age + self.damping), 0).astype(size.dtype)
+        momentum = xp.asarray(select(age > 0, (age - 1) / (age + self.damping), 0), size.dtype)
         return AcceleratedState(
             candidate=point + momentum * (point - state.previous),
             previous=point,
             best=best,
             lowest=lowest,
-            anchor=xp.where(fallen, lowest, state.anchor),
+            anchor=select(fallen, lowest, state.anchor),
             step_size=size,
             age=age,
             searching=searching,
-            since=xp.where(fallen, 0, state.since + 1),
+            since=select(fallen, 0, state.since + 1),
         )
 
 

@@ -31,8 +31,8 @@ Vector = Any  # a JAX array, or a NumPy array on the host
 
 
 def select(condition: Any, if_true: Any, if_false: Any) -> Any:
-    """Select one of two pytrees by a scalar, on the device or on the host."""
-    if isinstance(condition, np.ndarray | np.generic):
+    """Select one of two pytrees by a scalar, on the device or on the host, where `np.where` takes longer."""
+    if isinstance(condition, np.ndarray | np.generic | bool):
         return if_true if condition else if_false
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
 
@@ -78,7 +78,7 @@ class Evaluation:
 def rounding(point: Evaluation) -> Any:
     """Estimate the rounding error of the loss at a point, including that of the marginals."""
     moved = dot(abs(point.gradient), point.marginals) + abs(point.loss)
-    return 4 * jnp.finfo(point.loss.dtype).eps * moved
+    return 4 * np.finfo(point.loss.dtype).eps * moved
 
 
 def negligible(point: Evaluation) -> float:
