@@ -210,6 +210,18 @@ def run_python(code):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def test_an_exact_fit_imports_nothing_of_approximate_ones():
+    code = """
+import json, sys
+import pgmjax as pj
+noisy = [pj.LinearMeasurement(("a", "b"), [[9, 1], [2, 8]], 1.0)]
+pj.Estimator(progress=False).fit(pj.Domain({"a": 2, "b": 2}), noisy, 20)
+before = [m for m in ("optax", "chex", "pgmjax.estimation.region_fit") if m in sys.modules]
+print(json.dumps([before, pj.estimation.fit_local.__name__, "fit_mixture" in dir(pj.estimation)]))
+"""
+    assert run_python(code) == [[], "fit_local", True]
+
+
 def test_plain_import_is_light_silent_and_changes_no_jax_flag():
     code = f"""
 import contextlib, io, json, sys, warnings

@@ -1,4 +1,4 @@
-"""Operations that are written once for arrays of NumPy and of JAX, and the threads of NumPy's products."""
+"""Operations written once for arrays of NumPy and of JAX, their types, and threads of NumPy's products."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import threadpoolctl
@@ -18,6 +19,11 @@ def module_of(table: Any) -> Any:
     return np if isinstance(table, np.ndarray | np.generic) else jnp
 
 
+def precision(dtype: str) -> Any:
+    """Context in which arrays of a dtype can be created, without changing global flags."""
+    return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
+
+
 def dot(left: Any, right: Any) -> Any:
     """Dot product of two arrays of one shape, as vectors; in NumPy without BLAS.
 
@@ -25,7 +31,7 @@ def dot(left: Any, right: Any) -> Any:
     them takes a thousand times as long as the products.
     """
     if isinstance(left, np.ndarray):
-        return np.einsum("i,i->", left.reshape(-1), right.reshape(-1))
+        return np.einsum("i,i->", left.ravel(), right.ravel())
     return jnp.vdot(left, right)
 
 

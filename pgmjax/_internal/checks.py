@@ -387,7 +387,7 @@ def choice(name: str, value: Any, allowed: Iterable[str], others: str = "") -> s
         'mirror_descent'
     """
     allowed = tuple(allowed)
-    found = same_word(value, allowed)
+    found = value if isinstance(value, str) and value in allowed else same_word(value, allowed)
     if found is None:
         listed = ", ".join([*map(repr, allowed), *([others] if others else [])])
         got = f"the class {value.__name__}" if isinstance(value, type) else repr(value)
@@ -410,8 +410,10 @@ def same_word(value: Any, known: Iterable[str]) -> str | None:
     if not isinstance(value, str):
         return None
     words = list(known)
+    if value in words:
+        return value
     folded = [word for word in words if _folded(word) == _folded(value)]
-    return value if value in words else folded[0] if len(folded) == 1 else None
+    return folded[0] if len(folded) == 1 else None
 
 
 def did_you_mean(value: Any, known: Iterable[str]) -> str:

@@ -8,7 +8,6 @@ programs that were used last are kept. A program that was dropped is compiled ag
 from __future__ import annotations
 
 import collections
-import contextlib
 import functools
 import itertools
 import os
@@ -177,11 +176,6 @@ def _maps() -> int | None:
             return file.read().count(b"\n")
     except OSError:
         return None
-
-
-def precision(dtype: str) -> Any:
-    """Context in which arrays of a dtype can be created, without changing global flags."""
-    return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
 def options(backend: str, *, long_run: bool = False) -> dict[str, Any] | None:

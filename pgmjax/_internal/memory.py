@@ -54,7 +54,7 @@ def _cgroup(root: str = "/sys/fs/cgroup") -> int | None:
 def _statistic(path: pathlib.Path, name: str) -> int:
     """A number of a control group's memory.stat; 0 if it is not there."""
     try:
-        numbers = dict(line.split() for line in path.read_text().splitlines())
+        numbers = dict(map(str.split, path.read_text().splitlines()))
         return int(numbers.get(name, 0))
     except (OSError, ValueError):
         return 0

@@ -535,23 +535,34 @@ def _homes(name: str) -> list[str]:
     return [home for home, names in listed if f'"{name}"' in names]
 
 
-def answer(module: dict[str, Any]) -> None:
+def answer(module: dict[str, Any], later: Callable[[], Mapping[str, Any]] | None = None) -> None:
     """Make a module answer what it is asked wrongly with what to write here; it is given its globals.
 
     These are unknown names, and the wrong arguments of its public functions and classes.
+
+    Args:
+        module: its globals.
+        later: imports those public names that the module does not have from the start.
     """
     said = module["__name__"]
     functions = [n for n, f in module.items() if n[0] != "_" and getattr(f, "__module__", "") == said]
     known = module.get("__all__", functions)
-    for name in known:
-        module[name] = answering(module[name], f"{said}.{name}".removeprefix("pgmjax."))
+
+    def hold(names: Mapping[str, Any]) -> None:
+        for name in [each for each in known if each in names]:
+            module[name] = answering(names[name], f"{said}.{name}".removeprefix("pgmjax."))
 
     def __getattr__(name: str) -> Any:
         if name.startswith("_"):  # asked for by Python and its tools
             raise AttributeError(name)
-        raise unknown(said, name, known)
+        if later is None or name not in known:
+            raise unknown(said, name, known)
+        hold(later())
+        return module[name]
 
+    hold(module)
     module["__getattr__"] = __getattr__
+    module["__dir__"] = lambda: sorted({*module, *known})
 
 
 def answering(found: Any, said: str) -> Any:

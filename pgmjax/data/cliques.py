@@ -41,7 +41,12 @@ def as_clique(domain: Container[str], attributes: Any, *, exact: bool = False) -
     given = tuple(attributes)
     if not given:
         raise ValueError("A clique must name at least one attribute, got an empty one.")
-    clique = tuple(_name(domain, name, given, exact) for name in given)
+    clique = tuple(
+        [
+            name if isinstance(name, str) and name in domain else _name(domain, name, given, exact)
+            for name in given
+        ]
+    )
     if len(set(clique)) != len(clique):
         raise ValueError(f"Clique {clique} names an attribute twice: name each once.")
     return clique
@@ -70,8 +75,6 @@ def _name(domain: Container[str], name: Any, given: tuple[Any, ...], exact: bool
         raise TypeError(
             f"A clique must hold attribute names, got {type(name).__name__} in it: write ('age', 'sex')."
         )
-    if name in domain:
-        return name
     names = list(domain) if isinstance(domain, Iterable) else []
     found = None if exact else checks.same_word(name, names)
     if found is None:
@@ -143,7 +146,7 @@ def marginal_of(clique: Clique, table: Any, part: Sequence[str]) -> Any:
         >>> marginal_of(("age", "sex"), np.array([[1, 2], [3, 4]]), ("sex",)).tolist()
         [4, 6]
     """
-    summed = table.sum(axis=tuple(axis for axis, name in enumerate(clique) if name not in part))
+    summed = table.sum(axis=tuple([axis for axis, name in enumerate(clique) if name not in part]))
     kept = [name for name in clique if name in part]
     return summed.transpose([kept.index(name) for name in part])
 

@@ -114,7 +114,8 @@ class Domain(Named):
         return dict(zip(self.attributes, self.shape, strict=True))
 
     def __getitem__(self, name: str) -> int:
-        return self.attribute(name).size
+        known = self._by_name.get(name)
+        return (self.attribute(name) if known is None else known).size
 
     __setitem__ = instead(
         "A domain does not change: make another, such as Domain({**domain.to_dict(), 'age': 100})."
@@ -145,7 +146,7 @@ class Domain(Named):
 
     def shape_of(self, clique: Iterable[str]) -> tuple[int, ...]:
         """Return the sizes of the given attributes, in the order given."""
-        return tuple(self[name] for name in checks.several("clique", clique, "attribute names"))
+        return tuple(map(self.__getitem__, checks.several("clique", clique, "attribute names")))
 
     def size(self, clique: Iterable[str] | None = None) -> int:
         """Return the exact number of cells over the given attributes. Default: all attributes."""

@@ -11,16 +11,24 @@
 - `approximate` chooses between `region_fit` and `mixture_fit` (with `mixture_layout`). `views`: pictures.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from pgmjax._internal import migration
 from pgmjax._internal.device import DeviceError
-from pgmjax.estimation.mixture_fit import fit_mixture
-from pgmjax.estimation.region_fit import InconsistentWarning, fit_local
 
-__all__ = [
-    "DeviceError",
-    "InconsistentWarning",
-    "fit_local",
-    "fit_mixture",
-]
+if TYPE_CHECKING:
+    from pgmjax.estimation.mixture_fit import fit_mixture
+    from pgmjax.estimation.region_fit import InconsistentWarning, fit_local
 
-migration.answer(globals())
+__all__ = ["DeviceError", "InconsistentWarning", "fit_local", "fit_mixture"]
+
+
+def _later() -> dict[str, Any]:
+    """Return the approximate fits: few want them, and they import optax and the oracles of regions."""
+    from pgmjax.estimation.mixture_fit import fit_mixture
+    from pgmjax.estimation.region_fit import InconsistentWarning, fit_local
+
+    return {"InconsistentWarning": InconsistentWarning, "fit_local": fit_local, "fit_mixture": fit_mixture}
+
+
+migration.answer(globals(), _later)

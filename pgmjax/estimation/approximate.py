@@ -8,13 +8,12 @@ from pgmjax._internal import device
 from pgmjax.estimation import regularisation
 from pgmjax.estimation.fit import Fit
 from pgmjax.estimation.mixture_fit import fit_mixture
-from pgmjax.estimation.problem import FitProblem
+from pgmjax.estimation.problem import LONGEST, FitProblem
 from pgmjax.estimation.region_fit import fit_local, plan_local
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.model.regions import METHOD
 
 CONVEX, MIXTURE = METHOD, "mixture of products"
-LONGEST = 3600.0  # seconds: longest forecast of an exact fit on a CPU that an approximate one leaves alone
 
 
 def fit(problem: FitProblem) -> Fit:

@@ -7,16 +7,17 @@ import dataclasses
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
 from pgmjax._internal import checks, device
-from pgmjax._internal.jit import precision
+from pgmjax._internal.arrays import precision
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.fit import Fit, fit_steps
-from pgmjax.estimation.losses.build import build_rows, check_rows
+from pgmjax.estimation.losses import Loss
 from pgmjax.estimation.problem import FitProblem
 from pgmjax.estimation.solvers.batch import Queue, run_batch
 from pgmjax.estimation.solvers.loop import FitSteps
@@ -188,9 +189,26 @@ def _bind(problems: Sequence[FitProblem]) -> None:
     settings, domain = problems[0].estimator, problems[0].domain
     rows = [problem.measurements for problem in problems]
     with precision(settings.dtype):
-        bound = build_rows(settings.loss, domain, rows, [p.total for p in problems], settings.dtype)
+        bound = problems[0].loss.bind_rows(domain, rows, [p.total for p in problems], settings.dtype)
     for problem, loss in zip(problems, bound, strict=True):
         problem.bounds[settings.dtype] = loss
+
+
+def check_rows(loss: Any, rows: Sequence[Sequence[LinearMeasurement]]) -> None:
+    """Refuse a function as the loss of fits to different answers: it knows those of one fit alone.
+
+    Raises:
+        TypeError: it is one, and would fit the same numbers in every row.
+    """
+    if isinstance(loss, str | Loss):  # `Custom(function)` says that it is meant
+        return
+    answers = [[measurement.flat_values().tolist() for measurement in row] for row in rows]
+    if any(row != answers[0] for row in answers):
+        raise TypeError(
+            "The loss is a function, which holds the answers of one fit, and these are several fits, to "
+            "other answers each: write it as a class of losses.Loss, whose bind gets them (docs/own.md), or "
+            "losses.Custom(function) if it is the same for all."
+        )
 
 
 def _cores() -> int:

@@ -63,8 +63,7 @@ class StructuralZeros:
             )
         if not mask.array.any():
             raise ValueError(f"the mask over {clique} allows no combination: True must mean possible.")
-        object.__setattr__(self, "clique", clique)
-        object.__setattr__(self, "mask", mask)
+        checks.set_fields(self, clique=clique, mask=mask)
 
     @property
     def allowed(self) -> np.ndarray:
@@ -114,8 +113,7 @@ class AllowedSet:
         rows = tuple(combination(row, len(clique), said) for row in rows)
         if not rows:
             raise ValueError(f"{said} allows no combination: name at least one.")
-        object.__setattr__(self, "clique", clique)
-        object.__setattr__(self, "combinations", rows)
+        checks.set_fields(self, clique=clique, combinations=rows)
 
     def zeros(self, domain: Domain) -> StructuralZeros:
         """Return the constraint as a mask over a domain.
@@ -166,15 +164,12 @@ class FunctionalDependency:
             if not mapping:
                 raise ValueError(f"{said} needs a value for every combination, got an empty mapping.")
             items = mapping.items()
-            pairs = tuple((combination(key, len(determining), said), value) for key, value in items)
-            object.__setattr__(self, "mapping", pairs)
+            held: Any = tuple((combination(key, len(determining), said), value) for key, value in items)
         else:
-            codes = FrozenArray(mapping, said, len(determining))
-            if codes.array.dtype != np.int64:
+            held = FrozenArray(mapping, said, len(determining))
+            if held.array.dtype != np.int64:
                 raise TypeError(f"{said} must be a mapping or an array of integer codes.")
-            object.__setattr__(self, "mapping", codes)
-        object.__setattr__(self, "determining", determining)
-        object.__setattr__(self, "determined", determined)
+        checks.set_fields(self, determining=determining, determined=determined, mapping=held)
 
     @property
     def clique(self) -> Clique:
@@ -261,8 +256,7 @@ class FixedMarginal:
         with np.errstate(over="ignore"):
             total = table.array.sum(dtype=np.float64)
         checks.total(float(total), f"the sum of {said}")
-        object.__setattr__(self, "clique", clique)
-        object.__setattr__(self, "table", table)
+        checks.set_fields(self, clique=clique, table=table)
 
     @property
     def counts(self) -> np.ndarray:

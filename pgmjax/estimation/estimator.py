@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
-import numpy as np
 
-from pgmjax._internal import checks, device, sharding
+from pgmjax._internal import checks, sharding
 from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique, as_cliques
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.estimation import approximate, batch, losses, regularisation, solvers
-from pgmjax.estimation.batch import BatchFit
+from pgmjax.estimation import losses, problem, regularisation, solvers
 from pgmjax.estimation.constraints import FixedMarginal
-from pgmjax.estimation.fit import Fit, fit
+from pgmjax.estimation.fit import Fit, fit_steps
 from pgmjax.estimation.losses.base import unique_cliques
-from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.problem import FitProblem, FitProgress
 from pgmjax.estimation.side_information import Constraint, SideInformation, listed, total_of
-from pgmjax.estimation.solvers import newton
+from pgmjax.estimation.solvers.loop import run_single
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import check as check_oracle
 from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements import inputs
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.measurements.total import check_counts, estimate_total
 from pgmjax.model.graphical import GraphicalModel
 
+if TYPE_CHECKING:
+    from pgmjax.estimation.batch import BatchFit
+
 MAX_ENTROPY = "maximum entropy"
 """Method of a fit whose loss is that of `history.MaxEntropy` (nats)."""
 CONTRADICTION, LEAST_EXPECTED = 10, 3.0  # times the expected loss, of at least so much: never by chance
-FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,43 +161,9 @@ class Estimator(Named):
         fixed = [c.clique for c in constraints if isinstance(c, FixedMarginal)]
         measured = [*as_cliques(domain, cliques), *(as_clique(domain, clique) for clique in fixed)]
         zeros = tuple(z for z in (c.zeros(domain) for c in constraints) if z is not None)
+        named = unique_cliques(measured) if fixed else measured
         known = SideInformation(zeros, prior=prior)
-        named = (*(unique_cliques(measured) if fixed else measured), *known.cliques)
-        structure, attributes = Structure.named(domain.sizes, named)
-        if batch and self.oracle == HostContraction.name:
-            raise ValueError("oracle='host' runs one fit at a time: choose oracle='auto' for a batch.")
-        solver = solvers.build(self.solver)
-        if mesh is not None and not solver.runs_on_host:
-            raise ValueError(
-                f"solver={self.solver!r} cannot share an inference among the devices of a mesh: JAX does not "
-                "differentiate its line search there. Choose solver='auto', or leave the mesh out."
-            )
-        calls = min(self.max_steps, FIT_STEPS) if self.tol is None else self.max_steps
-        if newton.takes_over(self.solver, sum(map(domain.size, measured))):
-            calls = min(calls, newton.STEPS_BEFORE)
-        planned = functools.partial(
-            oracles.plan,
-            structure,
-            attributes,
-            self.oracle,
-            itemsize=np.dtype(dtype or self.dtype).itemsize,
-            copies=solver.copies,
-            max_bytes=self.max_bytes,
-            finite=known.finite,
-            calls=calls,
-            compiled=batch or not solver.runs_on_host,
-            bounded=self.regularisation != "none",
-        )
-        own = None if mesh is not None else sharding.of_devices(self.devices)
-        found = planned(mesh=mesh)
-        sliced = found.oracle.shares_devices and solver.runs_on_host and not batch
-        found = planned(mesh=own) if own is not None and sliced else found
-        if not self.approximate and device.is_cpu() and found.seconds > approximate.LONGEST:
-            checks.warn(
-                f"an exact fit of these cliques is forecast to take up to {found.seconds / 3600:,.0f} hours: "
-                "ask for fewer or smaller ones, or set approximate=True."
-            )
-        return found
+        return problem.plan(self, domain, named, known, dtype=dtype, mesh=mesh, batch=batch)
 
     def fit(
         self,
@@ -264,21 +227,23 @@ class Estimator(Named):
         elif noisy:
             check_counts(domain, noisy[0], float(total))
         stands_in = bool(self.approximate) and mesh is None and callback is None
+        if stands_in:
+            from pgmjax.estimation import approximate  # which takes a tenth of a second
         try:
             with Progress("fit", self.max_steps, self.progress) as bar:
                 given = self, domain, tuple(noisy), float(total), known, bar
-                problem = FitProblem(*given, mesh=mesh, callback=callback)
+                asked = FitProblem(*given, mesh=mesh, callback=callback)
                 if stands_in:
-                    approximate.require_time(problem)
-                found = fit(problem, warm_start)
-                _warn_of_contradictions(problem, found)
+                    approximate.require_time(asked)
+                found = run_single(fit_steps(asked, warm_start))
+                _warn_of_contradictions(asked, found)
                 return _of_inputs(found, noisy, known, warm_start)
         except ModelTooLargeError as refusal:
             if not stands_in:
                 alone = "leave the mesh out" if mesh is not None else "leave the callback out"
                 how = alone if self.approximate else "Estimator(approximate=True)"
                 raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
-        found = approximate.fit(problem)
+        found = approximate.fit(asked)
         return _of_inputs(found, noisy, known, warm_start)
 
     def fit_batch(
@@ -325,6 +290,8 @@ class Estimator(Named):
             >>> [fit.model.marginal(("a",)).round(2).tolist() for fit in batch], batch.status.tolist()
             ([[30.0, 10.0], [5.0, 15.0]], [0, 0])
         """
+        from pgmjax.estimation import batch  # which single fits do without
+
         domain = as_domain(domain, "Estimator().fit_batch(domain, measurements)", measurements)
         known = self._known(domain, warm_start, constraints, prior, prior_weight)
         mesh = sharding.of_devices(self.devices) if mesh is None else sharding.check(mesh)
@@ -342,7 +309,7 @@ class Estimator(Named):
             ]
             found = batch.fit_all(problems, warm_start, mesh)
         pairs = zip(found, rows, strict=True)
-        return BatchFit(tuple(_of_inputs(one, row, known, warm_start) for one, row in pairs))
+        return batch.BatchFit(tuple(_of_inputs(one, row, known, warm_start) for one, row in pairs))
 
     def _known(
         self,
@@ -381,7 +348,7 @@ def _of_inputs(
     """Return a fit whose model says what it was computed from."""
     prior, named = known.prior, [", ".join(each.clique) for each in known.fixed]
     sources = inputs.merged(
-        inputs.of_measurements(measurements),
+        *[each.inputs for each in measurements],
         () if prior is None else inputs.in_role(prior.inputs, inputs.PRIOR, "a prior"),
         () if warm_start is None else inputs.in_role(warm_start.inputs, inputs.START, "a first model"),
         (inputs.Input(f"a fixed marginal over {name}", None, role=inputs.PUBLIC) for name in named),
@@ -391,7 +358,7 @@ def _of_inputs(
 
 def _warn_of_contradictions(problem: FitProblem, found: Fit) -> None:
     """Warn where even the best model is far from answers, in standard deviations of their noise."""
-    level = noise_level(problem.estimator.loss, problem.measurements)
+    level = problem.noise_level
     if level == 0 or problem.known.weight is not None:
         return
     least = found.loss - found.gap

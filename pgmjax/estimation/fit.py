@@ -1,7 +1,7 @@
 """A fit and its control flow on the host; read it from top to bottom.
 
-`fit` starts from an earlier model, or in closed form. `minimise` reduces the loss in stages of decreasing
-smoothing, first in float32 if requested, and evaluates the result in float64. Every step evaluates
+`fit_steps` starts from an earlier model, or in closed form. `minimise` reduces the loss in stages of
+decreasing smoothing, first in float32 if requested, and evaluates the result in float64. Every step evaluates
 `estimation.solvers.objective.Objective`: the oracle maps potentials to marginals, and the loss is
 differentiated there. Fixed marginals are met in rounds of such minimisations.
 `estimation.solvers.stopping.StoppingRule` decides when to stop, except at non-finite points.
@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.jit import precision
+from pgmjax._internal.arrays import precision
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique
 from pgmjax.estimation import regularisation, side_information, solvers, views
-from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers import loop, newton
@@ -33,14 +32,12 @@ from pgmjax.estimation.solvers.loop import (
     FitSteps,
     Solution,
     Watch,
-    run_single,
     solve_in_stages,
     solve_steps,
     stalled_at,
 )
-from pgmjax.estimation.solvers.objective import Evaluation, Objective
+from pgmjax.estimation.solvers.objective import Equalities, Evaluation, Objective
 from pgmjax.estimation.solvers.stopping import CERTIFIED, FIRST_SMOOTHING, Status, StoppingRule
-from pgmjax.estimation.solvers.terms import Equalities
 from pgmjax.estimation.start import closed_form, starting_point
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join, split
@@ -132,6 +129,7 @@ class FitState:
         stop: stopping rule.
         steps: steps done.
         pull: what the fit is pulled towards, or None.
+        small: whether Newton's method has time for the model.
     """
 
     problem: FitProblem
@@ -141,14 +139,15 @@ class FitState:
     stop: StoppingRule
     steps: int = 0
     pull: Pull | None = None
+    small: bool = False
+
+    @property
+    def by_newton(self) -> bool:
+        """True if Newton's method goes on where the default solver has not converged."""
+        return self.small and self.problem.estimator.solver == "auto"
 
 
 # A fit and its parts, in execution order.
-
-
-def fit(problem: FitProblem, start: GraphicalModel | None) -> Fit:
-    """Run a single fit from an earlier model, or from the uniform distribution if None."""
-    return run_single(fit_steps(problem, start))
 
 
 def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit]:
@@ -172,11 +171,11 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
         tables = closed_form(problem.domain, cliques, problem.measurements, problem.total)
     else:
         tables = starting_point(problem.domain, cliques, earlier)
-    state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule())
-    weight = problem.weight()
+    small = newton.has_time(plan.oracle, sum(map(np.size, tables)), len(tables))
+    state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule(), small=small)
+    weight, least = problem.pull()
     if weight > 0:
-        least = regularisation.least_share(problem.domain, problem.measurements, problem.total)
-        reference = regularisation.reference_of(start, cliques, least)
+        reference = {} if start is None else regularisation.reference_of(start, cliques, least)
         state = yield from _with_reference(state, weight, reference, least)
     equalities = problem.equalities(dtype, state.pull)
     run = minimise(state) if equalities is None else _minimise_in_rounds(state, equalities)
@@ -196,7 +195,7 @@ def _result(plan: oracles.Plan, solution: Solution, objective: Objective, state:
         with np.errstate(invalid="ignore"):  # padding
             tables = split(found / gauge.reduced(np.add, found), objective.shapes)
         marginals = CliqueVector(problem.cliques, tables)
-        loss = _exact_loss(objective, tables)
+        loss = objective.loss.exact(tables[: len(objective.loss.shapes)])
         divergence = objective.relative_entropy(solution.point)
         gap = max(loss + divergence - max(solution.lower_bound, objective.loss.least()), 0.0)
         automatic = problem.estimator.regularisation == "auto"
@@ -224,7 +223,7 @@ def _with_reference(
     parts are one compiled program.
     """
     problem, stop = state.problem, state.stop
-    level = noise_level(problem.estimator.loss, problem.measurements)
+    level = problem.noise_level
     half = max(1, stop.max_steps // 2)
     rough = stop.roughly(regularisation.PART_EXCESS * math.sqrt(level))
     few = dataclasses.replace(rough, max_steps=half, noise_level=level)
@@ -298,7 +297,7 @@ def minimise(
         return solution, objective
     if state.dtype == "float32" and state.problem.fits_in_float64():
         solution, objective = yield from _in_float64(state, objective, solution)
-    if solution.status is not Status.CONVERGED and _is_small(objective) and _is_in_float64(solution):
+    if solution.status is not Status.CONVERGED and state.small and _is_in_float64(solution):
         sharper = newton.lower_bound(objective, solution.point.potentials)
         solution = dataclasses.replace(solution, lower_bound=max(solution.lower_bound, sharper))
     return solution, objective
@@ -310,7 +309,7 @@ def _minimise_from(
     """Minimise in the state's dtype, from its potentials; arguments and result as in `minimise`."""
     objective = state.problem.objective(state.oracle, state.dtype, state.pull, equalities, smoothing)
     start = host_join(state.tables, state.dtype, len(objective.gauge.table))
-    if objective.loss.smoothing is not None and _is_for_newton(state.problem, objective):
+    if objective.loss.smoothing is not None and state.by_newton:
         start, steps = _by_squares(state, objective, start)
         state = dataclasses.replace(state, steps=steps)
     return (yield from _minimise_in_stages(state, objective, start))
@@ -321,24 +320,23 @@ def _minimise_in_stages(
 ) -> FitSteps[tuple[Solution, Objective]]:
     """Minimise in stages of decreasing smoothing, from some potentials."""
     stop = state.stop
-    if state.pull is None and objective.loss.smoothing is None and _is_small(objective):
+    if state.pull is None and objective.loss.smoothing is None and state.small:
         # near the optimum, where a closed form begins, slow falls deceive, and a certificate is cheap
         stop = dataclasses.replace(stop, believable=-math.inf)
-    stage = functools.partial(_stage, state, stop, _is_for_newton(state.problem, objective))
+    stage = functools.partial(_stage, state, stop)
     return (yield from solve_in_stages(objective, start, stage, stop, state.steps))
 
 
 def _stage(
     state: FitState,
     stop: StoppingRule,
-    small: bool,
     objective: Objective,
     start: np.ndarray,
     done: int,
     lower_bound: float,
 ) -> FitSteps[Solution]:
     """Run the solver, and on a small model Newton's method where the solver has not converged."""
-    problem, slack = state.problem, float(objective.loss.slack())
+    problem, slack, small = state.problem, float(objective.loss.slack()), state.by_newton
 
     def watch(steps: int, loss: float, gap: float, point: Callable[[], Evaluation]) -> None:
         before = problem.trace[-1][0] if problem.trace else state.steps
@@ -358,7 +356,8 @@ def _stage(
     most = min(stop.max_steps, done + newton.STEPS_BEFORE) if small else stop.max_steps
     few = dataclasses.replace(stop, max_steps=most)
     solution = yield from run(start, stop=few, done=done, lower_bound=lower_bound)
-    if not small or solution.status not in (Status.MAX_STEPS, Status.STALLED) or stop.ran_out(solution.steps):
+    unfinished = solution.status is Status.MAX_STEPS or solution.status is Status.STALLED
+    if not small or not unfinished or stop.ran_out(solution.steps):
         return solution
     solution = _by_newton(objective, solution, stop, slack, watch)
     if solution.status is Status.STALLED and slack > 0 and not stop.ran_out(solution.steps):
@@ -428,24 +427,13 @@ def _by_squares(state: FitState, objective: Objective, start: np.ndarray) -> tup
     return np.asarray(end.point.potentials, start.dtype), end.steps
 
 
-def _is_for_newton(problem: FitProblem, objective: Objective) -> bool:
-    """Return whether Newton's method goes on where the default solver has not converged."""
-    return newton.takes_over(problem.estimator.solver, 0) and _is_small(objective)
-
-
-def _is_small(objective: Objective) -> bool:
-    """Return whether Newton's method has time for a model."""
-    cells = sum(math.prod(shape) for shape in objective.shapes)
-    return cells <= newton.MOST_CELLS and newton.is_fast(objective)
-
-
 # Fixed marginals: the method of multipliers, with every round's result projected onto them.
 
 
 def _minimise_in_rounds(state: FitState, host: Equalities) -> FitSteps[tuple[Solution, Objective]]:
     """Minimise the loss over the models with the fixed marginals; result as in `minimise`.
 
-    A round minimises the augmented Lagrangian (`estimation.solvers.terms`); its residual then updates the
+    A round minimises the augmented Lagrangian (`estimation.solvers.objective`); its residual then updates the
     multipliers. For any multipliers, a round's certified lower bound is one on the optimum of the fit. The
     upper bound comes from feasible models: iterative proportional fitting updates the potentials of the fixed
     marginals until the round's model has them. The gap is the difference of the two bounds.
@@ -485,7 +473,7 @@ def _minimise_in_rounds(state: FitState, host: Equalities) -> FitSteps[tuple[Sol
         if _is_in_float64(end):
             lower_bound = max(lower_bound, end.lower_bound)
         lower_bound = max(lower_bound, float(point.loss) - gap)
-        loss = _exact_loss(objective, _tables(objective, point.marginals))
+        loss = objective.loss.exact(_tables(objective, point.marginals)[: len(objective.loss.shapes)])
         with precision("float64"):
             reached = loss + objective.relative_entropy(point)
         if best is None or (exact and reached < least):
@@ -531,7 +519,7 @@ def _projected(
     )
     moved = [table - table.max() for table in fitted.model.tables[: len(host.shapes)]]
     with precision("float64"):
-        objective = problem.in_float64(objective).with_equalities(host)
+        objective = dataclasses.replace(problem.in_float64(objective), equalities=host)
         vector = host_join(moved, np.float64, len(objective.gauge.table))
         found, gap = loop.evaluate(CertificateRequest(objective, vector))
     return found, objective, gap, fitted.exact
@@ -543,11 +531,6 @@ def _projected(
 def _tables(objective: Objective, vector: Any) -> tuple[np.ndarray, ...]:
     """Split a vector into the tables of an objective's cliques, in float64."""
     return split(np.asarray(vector, np.float64), objective.shapes)
-
-
-def _exact_loss(objective: Objective, marginals: Sequence[np.ndarray]) -> float:
-    """Return the loss of the measurements in float64, without smoothing, at all tables."""
-    return objective.loss.exact(marginals[: len(objective.loss.shapes)])
 
 
 def _counts(

@@ -22,7 +22,8 @@ import optax
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.arrays import precision
+from pgmjax._internal.jit import jit
 from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
@@ -31,7 +32,6 @@ from pgmjax.estimation import losses, mixture_layout
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
 from pgmjax.estimation.region_fit import RegionDivergence, counting_numbers
 from pgmjax.estimation.regularisation import Regularisation
@@ -79,18 +79,18 @@ class MixturePull:
         cls,
         cliques: Sequence[Clique],
         domain: Domain,
-        measurements: Sequence[LinearMeasurement],
         weight: float,
-        total: float,
+        least: float,
+        level: float,
     ) -> MixturePull:
-        """Return the pull of a fit to some measurements.
+        """Return the pull of a fit.
 
         Args:
             cliques: those of the loss.
             domain: the attributes.
-            measurements: noisy answers.
             weight: weight of the relative entropy (records).
-            total: number of records (counts).
+            least: least probability of a value in the product.
+            level: expected loss under the noise alone.
         """
         structure, names = Structure.named(domain.sizes, cliques)
         graph = region_graph(structure)
@@ -102,8 +102,6 @@ class MixturePull:
         divergence = RegionDivergence.of(graph, counting_numbers(graph))
         attributes = tuple(zip(names, structure.sizes, strict=True))
         at = np.concatenate(place).astype(np.int32)
-        least = pulls.least_share(domain, measurements, total)
-        level = noise_level("l2", measurements)
         return cls(divergence, at, np.float64(weight), np.float64(least), attributes, level)
 
     def value(self, marginals: Any) -> Any:
@@ -240,18 +238,19 @@ def fit_mixture(
     if tol is not None:
         checks.number("tol", tol, at_least=0)
     floor = -math.inf if lower_bound is None else checks.number("lower_bound", lower_bound)
-    loss = losses.check(loss)
+    loss = losses.setting(loss)
     regularisation = pulls.check(regularisation, loss)
     domain = as_domain(domain, "fit_mixture(domain, measurements)", measurements)
     measurements = over_domain(domain, measurements)
     allowed = allowed_values(domain, constraints)
     wanted = _wanted(domain, components, warm_start)
     total = estimate_total(domain, measurements)[0] if total is None else total
-    weight = pulls.usable_weight(regularisation, loss, domain, measurements, total, max_steps)
-    rule = StoppingRule.of(tol, max_steps, math.sqrt(noise_level(loss, measurements)))
+    weight, least = pulls.usable(regularisation, loss, domain, measurements, total, max_steps)
+    level = loss.noise_level(measurements)
+    rule = StoppingRule.of(tol, max_steps, math.sqrt(level))
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
-        bound = losses.build(loss, domain, measurements, total, dtype)
-        pull = MixturePull.of(bound.cliques, domain, measurements, weight, total) if weight > 0 else None
+        bound = loss.bind(domain, measurements, total, dtype)
+        pull = MixturePull.of(bound.cliques, domain, weight, least, level) if weight > 0 else None
         number = _components(domain, bound.cliques, pull is not None, wanted, dtype, memory_limit(max_bytes))
         plan = mixture_layout.layout(domain, bound.cliques, number, allowed)
         best: Descent | None = None

@@ -9,33 +9,37 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax._internal import checks
-from pgmjax._internal.jit import precision
+from pgmjax._internal import checks, device, sharding
+from pgmjax._internal.arrays import precision
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses, regularisation, solvers
-from pgmjax.estimation.losses.base import BoundLoss, unique_cliques
-from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.losses.base import BoundLoss, Loss, unique_cliques
 from pgmjax.estimation.side_information import SideInformation
-from pgmjax.estimation.solvers.objective import Objective
+from pgmjax.estimation.solvers import newton
+from pgmjax.estimation.solvers.objective import Equalities, Objective, Prior
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, StoppingRule
-from pgmjax.estimation.solvers.terms import Equalities, LinearTerm, Prior
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import Oracle
+from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector, marginal_within
 from pgmjax.queries import Query
 
+TINY = float(np.finfo(np.float32).tiny)
+FIT_STEPS = 300  # steps that an oracle is chosen for, without a tolerance and unless fewer are allowed
+LONGEST = 3600.0  # seconds: longest forecast of an exact fit on a CPU that an approximate one leaves alone
 STIFF = 4.0  # initial penalty of a fixed marginal, in curvatures of the loss with its prior
 
 
@@ -142,17 +146,30 @@ class FitProblem:
     halts: list[bool] = dataclasses.field(default_factory=list)
     bounds: dict[str, BoundLoss] = dataclasses.field(default_factory=dict)
 
-    def weight(self) -> float:
-        """Return the weight of a pull towards the product of the model's one-way marginals; 0 for none."""
+    @functools.cached_property
+    def loss(self) -> Loss:
+        """The loss, as it is set."""
+        return losses.setting(self.estimator.loss)
+
+    @functools.cached_property
+    def noise_level(self) -> float:
+        """The expected loss of the true marginals, due to the noise alone; 0 where nobody knows it."""
+        return self.loss.noise_level(self.measurements)
+
+    def pull(self) -> tuple[float, float]:
+        """Return the weight of a pull towards the product of the model's own one-way marginals, 0 for none.
+
+        With it comes the least probability of a value in that product.
+        """
         made = self.estimator
         if self.known.prior is not None:
-            return 0.0
-        asked = made.regularisation, made.loss, self.domain, self.measurements, self.total, made.max_steps
-        return regularisation.usable_weight(*asked)
+            return 0.0, 0.0
+        asked = made.regularisation, self.loss, self.domain, self.measurements, self.total, made.max_steps
+        return regularisation.usable(*asked)
 
     def stopping_rule(self) -> StoppingRule:
         """Return the fit's stopping rule."""
-        spread = math.sqrt(noise_level(self.estimator.loss, self.measurements))
+        spread = math.sqrt(self.noise_level)
         rule = StoppingRule.of(self.estimator.tol, self.estimator.max_steps, spread)
         return rule if self.callback is None else dataclasses.replace(rule, halted=lambda: bool(self.halts))
 
@@ -161,8 +178,7 @@ class FitProblem:
         first = self.estimator.dtype
         if first not in self.bounds:
             with precision(first):
-                bound = losses.build(self.estimator.loss, self.domain, self.measurements, self.total, first)
-            self.bounds[first] = bound
+                self.bounds[first] = self.loss.bind(self.domain, self.measurements, self.total, first)
         if dtype not in self.bounds:
             self.bounds[dtype] = self.bounds[first].cast(dtype)
         return self.bounds[dtype]
@@ -177,8 +193,8 @@ class FitProblem:
         """Plan the fit, for the estimator's dtype or another one."""
         dtype = dtype or self.estimator.dtype
         if dtype not in self.plans:
-            settings = {"prior": self.known.prior, "dtype": dtype, "mesh": self.mesh, "batch": self.batch}
-            self.plans[dtype] = self.estimator.plan(self.domain, self.cliques, self.known.zeros, **settings)
+            settings = {"dtype": dtype, "mesh": self.mesh, "batch": self.batch}
+            self.plans[dtype] = plan(self.estimator, self.domain, self.cliques, self.known, **settings)
         return self.plans[dtype]
 
     def fits_in_float64(self) -> bool:
@@ -218,21 +234,20 @@ class FitProblem:
             equalities: constraints with their multipliers, or None.
             smoothing: of a loss with kinks (standard deviations).
         """
-        known, prior, terms = self.known, None, list[Any]()
+        known, prior = self.known, None
         with precision(dtype):
             loss, curvature = self._smoothed(dtype, smoothing)
         if known.weight is not None:
             base = known.log_partition(self.domain, self.cliques)
             prior = Prior(np.asarray(known.weight, np.float64), np.asarray(base, np.float64))
         if pull is not None:
-            prior = Prior(np.asarray(pull.weight, np.float64), np.zeros(()))
             reference = regularisation.tables_of(pull.logarithms, loss.cliques, loss.shapes)
-            terms.append(LinearTerm(-pull.weight * host_join(reference, np.float64)))
+            slope = -pull.weight * host_join(reference, np.float64)
+            prior = Prior(np.asarray(pull.weight, np.float64), np.zeros(()), slope)
         if equalities is not None:
-            terms.append(equalities)
             curvature = curvature + equalities.curvature
-        fixed = tuple(table.astype(dtype) for table in known.tables)
-        return Objective.build(oracle, loss, curvature, fixed, prior, terms)
+        fixed = [table.astype(dtype) for table in known.tables]
+        return Objective.build(oracle, loss, curvature, fixed, prior, equalities)
 
     def in_float64(self, objective: Objective) -> Objective:
         """Return an objective of this problem in float64, at its smoothing."""
@@ -244,32 +259,90 @@ class FitProblem:
     def _smoothed(self, dtype: str, smoothing: float) -> tuple[BoundLoss, np.ndarray]:
         """Return the loss, smoothed if it has kinks, and the Lipschitz constant of its gradient."""
         bound = self.bind(dtype)
-        curvature = _curvature(solvers.build(self.estimator.solver), bound, self.domain)
+        known = bound.lipschitz()
+        if known is None:
+            known = _guessed_curvature(solvers.build(self.estimator.solver), bound)
+        curvature = np.asarray(max(known, TINY), np.float64)
         if bound.smoothing is None:
             return bound, curvature
         return bound.with_smoothing(smoothing), curvature * float(bound.smoothing) / smoothing
 
 
-def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.ndarray:
-    """Return the gradient's Lipschitz constant, or a guess from the uniform and an uneven distribution.
+def _guessed_curvature(solver: solvers.Solver, bound: BoundLoss) -> float:
+    """Return a guess at the gradient's Lipschitz constant from the uniform and an uneven distribution.
 
     That is how far a first step would move potentials, or, where the uniform one is an optimum, how much the
     gradient changes from one to the other.
     """
-    known = bound.lipschitz()
-    if known is None:
-        if isinstance(solver, solvers.DualAveraging) and solver.lipschitz is None:
-            raise ValueError(
-                "dual averaging needs the Lipschitz constant of the loss's gradient and this loss does not "
-                "know it: pass DualAveraging(lipschitz=...) or choose solver='mirror_descent'."
-            )
-        shapes = [*map(domain.shape_of, bound.cliques)]
-        uniform = [jnp.full(s, 1 / np.prod(s)) for s in shapes]
-        uneven = [jnp.arange(1.0, 1 + np.prod(s)).reshape(s) for s in shapes]
-        uneven = [table / table.sum() for table in uneven]
-        gradient, other = map(jax.grad(bound), (tuple(uniform), tuple(uneven)))
-        known = float(sum(jnp.ptp(g) for g in gradient))  # a first step changes potentials by 1 at most
-        changed = float(sum(jnp.ptp(b - a) for a, b in zip(gradient, other, strict=True)))
-        apart = max(float(jnp.abs(b - a).sum()) for a, b in zip(uniform, uneven, strict=True))
-        known = max(known, changed / max(apart, float(np.finfo(np.float32).tiny)))
-    return np.asarray(max(known, float(np.finfo(np.float32).tiny)), np.float64)
+    if isinstance(solver, solvers.DualAveraging) and solver.lipschitz is None:
+        raise ValueError(
+            "dual averaging needs the Lipschitz constant of the loss's gradient and this loss does not "
+            "know it: pass DualAveraging(lipschitz=...) or choose solver='mirror_descent'."
+        )
+    uniform = [jnp.full(s, 1 / np.prod(s)) for s in bound.shapes]
+    uneven = [jnp.arange(1.0, 1 + np.prod(s)).reshape(s) for s in bound.shapes]
+    uneven = [table / table.sum() for table in uneven]
+    gradient, other = map(jax.grad(bound), (tuple(uniform), tuple(uneven)))
+    first = float(sum(jnp.ptp(g) for g in gradient))  # a first step changes potentials by 1 at most
+    changed = float(sum(jnp.ptp(b - a) for a, b in zip(gradient, other, strict=True)))
+    apart = max(float(jnp.abs(b - a).sum()) for a, b in zip(uniform, uneven, strict=True))
+    return max(first, changed / max(apart, TINY))
+
+
+def plan(
+    made: Any,
+    domain: Domain,
+    cliques: Sequence[Clique],
+    known: SideInformation,
+    *,
+    dtype: str | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+    batch: bool = False,
+) -> oracles.Plan:
+    """Plan an exact fit, or refuse it with its forecast; see `Estimator.plan`.
+
+    Args:
+        made: the settings, an `Estimator`.
+        domain: the attributes.
+        cliques: those of the loss and of fixed marginals.
+        known: masks and prior.
+        dtype: type to plan for. Default: the estimator's.
+        mesh: devices that share each inference, slice by slice.
+        batch: whether it is for compiled programs only.
+    """
+    solver = solvers.build(made.solver)
+    if batch and made.oracle == HostContraction.name:
+        raise ValueError("oracle='host' runs one fit at a time: choose oracle='auto' for a batch.")
+    if mesh is not None and not solver.runs_on_host:
+        raise ValueError(
+            f"solver={made.solver!r} cannot share an inference among the devices of a mesh: JAX does not "
+            "differentiate its line search there. Choose solver='auto', or leave the mesh out."
+        )
+    structure, attributes = Structure.named(domain.sizes, (*cliques, *known.cliques))
+    calls = min(made.max_steps, FIT_STEPS) if made.tol is None else made.max_steps
+    if made.solver == "auto" and sum(map(domain.size, cliques)) <= newton.MOST_CELLS:
+        calls = min(calls, newton.STEPS_BEFORE)
+    planned = functools.partial(
+        oracles.plan,
+        structure,
+        attributes,
+        made.oracle,
+        itemsize=np.dtype(dtype or made.dtype).itemsize,
+        copies=solver.copies,
+        max_bytes=made.max_bytes,
+        finite=known.finite,
+        calls=calls,
+        compiled=batch or not solver.runs_on_host,
+        bounded=made.regularisation != "none",
+    )
+    found = planned(mesh=mesh)
+    if mesh is None and made.devices > 1:
+        own = sharding.of_devices(made.devices)
+        if found.oracle.shares_devices and solver.runs_on_host and not batch:
+            found = planned(mesh=own)
+    if not made.approximate and device.is_cpu() and found.seconds > LONGEST:
+        checks.warn(
+            f"an exact fit of these cliques is forecast to take up to {found.seconds / 3600:,.0f} hours: "
+            "ask for fewer or smaller ones, or set approximate=True."
+        )
+    return found

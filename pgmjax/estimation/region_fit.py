@@ -35,7 +35,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.arrays import precision
+from pgmjax._internal.jit import jit
 from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
@@ -43,8 +44,7 @@ from pgmjax.data.domain import Domain, as_domain
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
-from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.side_information import require_feasible
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_in_stages, solve_steps
@@ -366,7 +366,7 @@ def fit_local(
     max_steps = checks.integer("max_steps", max_steps, low=1)
     if tol is not None:
         checks.number("tol", tol, at_least=0)
-    loss = losses.check(loss)
+    loss = losses.setting(loss)
     regularisation = pulls.check(regularisation, loss)
     if reference is not None:
         _check_reference(domain, reference)
@@ -379,20 +379,19 @@ def fit_local(
     count = estimate_total(domain, measurements)[0] if total is None else total
     count = checks.total(count)
     with precision("float64"):
-        bound = losses.build(loss, domain, measurements, count, "float64")
-        weight = pulls.usable_weight(regularisation, loss, domain, measurements, count, max_steps)
+        bound = loss.bind(domain, measurements, count, "float64")
+        weight, least = pulls.usable(regularisation, loss, domain, measurements, count, max_steps)
         made = plan_local(domain, bound.cliques, constraints, max_bytes, weight > 0)
         oracle = CoverBP.build(made.graph.structure, tol=STEP_TOL, max_sweeps=STEP_SWEEPS)
         problem = LocalObjective.over(oracle, bound, 1.0, [zeros.log_mask() for zeros in constraints])
         curvature = _curvature(problem, loss, domain, measurements, count)
         problem = dataclasses.replace(problem, curvature=curvature)
-        visible = math.sqrt(noise_level(loss, measurements))
-        rule = dataclasses.replace(StoppingRule.of(tol, max_steps, visible), sharp_enough=math.inf)
+        level = loss.noise_level(measurements)
+        rule = StoppingRule.of(tol, max_steps, math.sqrt(level))
+        rule = dataclasses.replace(rule, sharp_enough=math.inf)
         stop = dataclasses.replace(rule, tol=SETTLED * rule.tol)
         with Progress("fit", max_steps, progress) as bar:
             if weight > 0:
-                level = noise_level(loss, measurements)
-                least = pulls.least_share(domain, measurements, count)
                 given = {} if reference is None else pulls.moved({}, dict(reference), least)[0]
                 solution, problem = _pulled(made, problem, weight, level, least, given, stop, bar)
             else:
@@ -552,7 +551,7 @@ def _minimise(
 
 def _curvature(
     problem: LocalObjective,
-    loss: Any,
+    loss: Loss,
     domain: Domain,
     measurements: Sequence[LinearMeasurement],
     total: float,
@@ -572,7 +571,7 @@ def _curvature(
     for measurement in measurements:
         groups.setdefault(holder[frozenset(measurement.clique)], []).append(measurement)
     known = [
-        losses.build(loss, domain, group, total, "float64").lipschitz() / weights[number]
+        loss.bind(domain, group, total, "float64").lipschitz() / weights[number]
         for number, group in groups.items()
     ]
     return np.asarray(max([*known, float(np.finfo(np.float32).tiny)]), np.float64)
@@ -643,8 +642,8 @@ class LocalObjective(Objective):
         nothing = [np.zeros(measured), *masks]
         fixed = np.zeros(maps.length)
         np.add.at(fixed, maps.target, host_join(nothing, np.float64)[maps.source])
-        sizes = np.bincount(maps.table, minlength=len(maps.weight)).tolist()
-        gauge = Gauge.of(sizes, maps.length)
+        sizes = np.bincount(maps.table, minlength=len(maps.weight))
+        gauge = Gauge.of(tuple(sizes.tolist()), maps.length)
         source, target = maps.source[within], maps.target[within]
         return cls(oracle, loss, curvature, gauge, fixed, source=source, target=target)
 

@@ -18,11 +18,11 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.losses.l2 import L2
+from pgmjax.estimation.losses.norms import L2
 from pgmjax.inference.plan.structure import MOST_CELLS
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, is_marginal
 from pgmjax.model.graphical import GraphicalModel, many_marginals
-from pgmjax.queries import Product, marginal
+from pgmjax.queries import Product
 from pgmjax.queries.blocks import AttributeQuery, Identity
 
 SETTINGS = ("auto", "none")
@@ -152,11 +152,6 @@ def noise_of(domain: Domain, rows: Sequence[LinearMeasurement]) -> tuple[float, 
     return float(sizes @ spreads**2 / (sizes @ spreads)), float(sizes @ sizes / sizes.sum())
 
 
-def least_share(domain: Domain, rows: Sequence[LinearMeasurement], total: float) -> float:
-    """Return the least probability of a value in a reference: a share of the noise of noisy answers."""
-    return REFERENCE_FLOOR * noise_of(domain, rows)[0] / total
-
-
 def weight_of(setting: float | str, domain: Domain, rows: Sequence[LinearMeasurement], total: float) -> float:
     """Return the weight of the relative entropy (records); 0 for none.
 
@@ -170,27 +165,29 @@ def weight_of(setting: float | str, domain: Domain, rows: Sequence[LinearMeasure
         rows: noisy answers.
         total: the number of records (counts).
     """
-    if setting == "none":
-        return 0.0
-    spread, cells = noise_of(domain, rows)
-    if spread == 0:
+    return _weight(setting, *noise_of(domain, rows), total)
+
+
+def _weight(setting: float | str, spread: float, cells: float, total: float) -> float:
+    if setting == "none" or spread == 0:
         return 0.0
     if not isinstance(setting, str):
         return float(setting)
     return EMPTY_CELL_SHIFT * total / (spread + MEAN_COUNT_SHARE * total / cells)
 
 
-def usable_weight(
+def usable(
     setting: float | str,
     loss: Any,
     domain: Domain,
     rows: Sequence[LinearMeasurement],
     total: float,
     max_steps: int,
-) -> float:
-    """Return the weight of a fit (records); 0 where it cannot be regularised.
+) -> tuple[float, float]:
+    """Return the weight of a fit (records), and the least probability of a value in a reference.
 
-    That is a loss other than l2, or a single step: a first part finds the product, a second is pulled.
+    The weight is 0 where a fit cannot be regularised. That is a loss other than l2, or a single step: a first
+    part finds the product, a second is pulled. The least probability is a share of the noise.
 
     Args:
         setting: the weight, "auto" or "none".
@@ -200,9 +197,10 @@ def usable_weight(
         total: the number of records (counts).
         max_steps: maximum number of steps of the fit.
     """
-    if max_steps < 2 or not is_known_for(loss):
-        return 0.0
-    return weight_of(setting, domain, rows, total)
+    if setting == "none" or max_steps < 2 or not is_known_for(loss):
+        return 0.0, 0.0
+    spread, cells = noise_of(domain, rows)
+    return _weight(setting, spread, cells, total), REFERENCE_FLOOR * spread / total
 
 
 def estimated_error(
@@ -237,7 +235,7 @@ def estimated_error(
     """
     sizes, squares, follows = [], [], []
     for one in rows:
-        if len(one.clique) < 2 or one.query != marginal(one.clique):
+        if len(one.clique) < 2 or not is_marginal(one):
             continue
         place = next(k for k, clique in enumerate(cliques) if set(one.clique) <= set(clique))
         table = marginal_of(cliques[place], marginals[place], one.clique)

@@ -285,6 +285,8 @@ class SideInformation:
                 f"{differing(domain, prior.domain)}."
             )
         constraints = listed(constraints)
+        if prior is None and not constraints:
+            return cls()
         zeros = require_feasible(domain, constraints, support(prior))
         fixed: dict[frozenset[str], FixedMarginal] = {}
         for constraint in constraints:

@@ -47,10 +47,9 @@ from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp
-from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement, is_marginal
 from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.queries import marginal
 
 LEAST_COUNT = 0.1  # standard deviations of its noise: the least count that a cell begins with
 MOST_ATTRIBUTES = 8  # attributes of a clique; one of more has too many parts
@@ -77,7 +76,7 @@ def closed_form(
     precisions: dict[Clique, np.ndarray] = {}
     measured = []
     for one in measurements:
-        if len(one.clique) > MOST_ATTRIBUTES or one.query != marginal(one.clique):
+        if len(one.clique) > MOST_ATTRIBUTES or not is_marginal(one):
             continue
         clique, values, variances = _in_order(domain, one)
         values = values + variances * ((total - values.sum()) / variances.sum())

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.arrays import precision
+from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique, maximal
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import Relation

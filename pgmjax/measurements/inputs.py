@@ -6,7 +6,6 @@ files. What a result promises is computed over all of them: it is secure if ever
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import hashlib
 import json
@@ -118,8 +117,8 @@ def in_role(inputs: Sequence[Input], role: str, unknown: str) -> tuple[Input, ..
 
 def with_inputs(carrier: _Carrier, inputs: Iterable[Input]) -> _Carrier:
     """Return a copy of a measurement or a model that carries other inputs; arrays and caches are shared."""
-    made = copy.copy(carrier)
-    object.__setattr__(made, "inputs", tuple(inputs))
+    made = object.__new__(type(carrier))
+    vars(made).update({**vars(carrier), "inputs": tuple(inputs)})
     return made
 
 

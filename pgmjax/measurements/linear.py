@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise
-from pgmjax.queries import Product, Query, WeightedSum, marginal
+from pgmjax.queries import Product, Query, WeightedSum
 from pgmjax.queries.blocks import real_array
 from pgmjax.queries.query import attribute_names
 from pgmjax.queries.spec import as_query, in_words
@@ -80,14 +81,13 @@ class LinearMeasurement(Named):
             raise TypeError("the clique comes first: write LinearMeasurement(clique, values, stddev).")
         clique = attribute_names(clique)
         said = f"measurement on {clique}"
-        object.__setattr__(self, "clique", clique)
-        object.__setattr__(self, "query", as_query(clique, query))
-        object.__setattr__(self, "values", _values(f"the values of the {said}", values))
-        object.__setattr__(self, "stddev", _stddev(f"the stddev of the {said}", stddev, self.values))
+        query, values = as_query(clique, query), _values(f"the values of the {said}", values)
+        stddev = _stddev(f"the stddev of the {said}", stddev, values)
         words = (noise,) if noise == getattr(distribution, "noise", None) else NOISE_DISTRIBUTIONS
-        object.__setattr__(self, "noise", checks.choice(f"the noise of the {said}", noise, words))
-        object.__setattr__(self, "distribution", _distribution(said, distribution, self.stddev, self.noise))
-        object.__setattr__(self, "inputs", tuple(inputs))
+        noise = checks.choice(f"the noise of the {said}", noise, words)
+        distribution = _distribution(said, distribution, stddev, noise)
+        checks.set_fields(self, clique=clique, query=query, values=values, stddev=stddev, noise=noise)
+        checks.set_fields(self, distribution=distribution, inputs=tuple(inputs))
 
     @classmethod
     def released(cls, query: Query, values: Any, distribution: DiscreteNoise) -> LinearMeasurement:
@@ -126,12 +126,15 @@ class LinearMeasurement(Named):
 
     def over(self, domain: Domain) -> LinearMeasurement:
         """Return the measurement with its query over a domain, checked: see `Query.over`."""
+        if _CHECKED.get(self) is domain:
+            return self
         query = self.query.over(domain)
         found = self
         if query is not self.query:
             known = self.values, self.stddev, query, self.noise, self.distribution, self.inputs
             found = LinearMeasurement(query.clique, *known)
         found._check_shape(domain)
+        _CHECKED[found] = domain
         return found
 
     def validate(self, domain: Domain) -> None:
@@ -140,8 +143,9 @@ class LinearMeasurement(Named):
         Raises:
             ValueError: it does not fit. The message gives the expected and the actual shape.
         """
-        self.query.check(domain)
-        self._check_shape(domain)
+        if _CHECKED.get(self) is not domain:
+            self.query.check(domain)
+            self._check_shape(domain)
 
     def _check_shape(self, domain: Domain) -> None:
         if len(self.clique) > MOST_AXES:
@@ -185,6 +189,10 @@ class LinearMeasurement(Named):
         asked = html.note(f"query: {in_words(self.query)}")
         listed = html.table(header, rows, self.values.size)
         return html.card("LinearMeasurement", facts, asked, listed)
+
+
+# The domain that a measurement was last checked over. It never changes, and fit after fit asks several times.
+_CHECKED: weakref.WeakKeyDictionary[LinearMeasurement, Domain] = weakref.WeakKeyDictionary()
 
 
 def spread_of(measurement: LinearMeasurement) -> float | str:
@@ -275,7 +283,7 @@ class NoisyMarginal:
 
 def is_marginal(measurement: LinearMeasurement) -> bool:
     """Return whether a measurement is of all cells of its clique, with one number per cell."""
-    return measurement.query == marginal(measurement.clique)
+    return isinstance(measurement.query, Product) and measurement.query.is_identity
 
 
 def noisy_marginal(

@@ -616,8 +616,7 @@ class Moments(AttributeQuery):
 
     def __init__(self, order: int, values: ArrayLike | None = None) -> None:
         given = None if values is None else _numbers(values, f"the values of the {self.kind} query", 1)
-        object.__setattr__(self, "order", checks.integer("the number of moments", order, low=1))
-        object.__setattr__(self, "values", given)
+        checks.set_fields(self, order=checks.integer("the number of moments", order, low=1), values=given)
 
     def over(self, attribute: Attribute) -> AttributeQuery:
         """Same as `AttributeQuery.over`; without values they are the numbers that the codes stand for.

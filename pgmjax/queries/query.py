@@ -122,12 +122,15 @@ class Query(Named):
 
         A query never changes, so its properties in a domain are the same whenever they are asked for.
         """
-        known: dict[Any, tuple[Domain, Any]] = self.__dict__.setdefault("_remembered", {})
-        found = known.get(key)
+        found = self._remembered.get(key)
         # by identity: to compare two domains would take longer than most of what is remembered
         if found is None or found[0] is not domain:
-            found = known[key] = (domain, compute())
+            found = self._remembered[key] = (domain, compute())
         return found[1]
+
+    @functools.cached_property
+    def _remembered(self) -> dict[Any, tuple[Domain, Any]]:  # as what is cached is no part of a query
+        return {}
 
     def check(self, domain: Domain) -> None:
         """Refuse a domain that lacks an attribute or has sizes that do not fit the query.

@@ -57,9 +57,9 @@ class WeightedSum(Query):
                     f"the terms of a sum must have the same attributes, got {clique} and {product.clique}: "
                     "name the others with queries.total()."
                 )
-        object.__setattr__(self, "clique", clique)
-        object.__setattr__(self, "coefficients", tuple(coefficient for coefficient, _ in pairs))
-        object.__setattr__(self, "products", tuple(product.reorder(clique) for _, product in pairs))
+        coefficients, products = zip(*pairs, strict=True)
+        ordered = tuple(product.reorder(clique) for product in products)
+        checks.set_fields(self, clique=clique, coefficients=coefficients, products=ordered)
 
     def shape(self, domain: Domain) -> tuple[int, ...]:
         """Return the rows of each attribute's block, the same in all terms."""
@@ -207,8 +207,7 @@ class DenseMatrix(Query):
     entries: FrozenArray
 
     def __init__(self, clique: Any, entries: Any) -> None:
-        object.__setattr__(self, "clique", attribute_names(clique))
-        object.__setattr__(self, "entries", Matrix(entries).entries)
+        checks.set_fields(self, clique=attribute_names(clique), entries=Matrix(entries).entries)
 
     def shape(self, domain: Domain) -> tuple[int, ...]:
         """Return (rows,)."""

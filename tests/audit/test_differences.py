@@ -20,6 +20,9 @@ import scipy.sparse
 from pgmjax import mechanisms
 from pgmjax.audit.compare import differences
 from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase, neighbours
+from pgmjax.data.domain import Domain
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.queries import marginal
 
 
 class Plain:
@@ -201,6 +204,15 @@ def test_what_is_only_kept_for_later_may_differ():
     first, second = Kept(), Kept()
     assert first.later is not second.later
     assert differences(first, second) == differences(first, Kept()) == []
+
+
+def test_what_a_query_or_a_measurement_was_asked_before_is_no_difference():
+    def made():
+        return LinearMeasurement(("a",), [4, 6], 1.0, marginal(("a",)))
+
+    domain, first, second = Domain({"a": 2}), made(), made()
+    first.query.remembered("key", domain, lambda: 1)
+    assert first.over(domain) is first and differences([first], [second]) == []
 
 
 @pytest.mark.parametrize("build", [lambda: iter([1]), lambda: (i for i in [1]), object, lambda: zip([1])])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.estimation import approximate
+from pgmjax.estimation import approximate, problem
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 
@@ -78,7 +78,8 @@ def test_a_fit_that_would_take_hours_is_approximate_only_where_that_is_allowed(m
     fixed = pj.FixedMarginal(("q00",), [rows / SIZE] * SIZE)
 
     def method(choice, longest, constraints=(), **settings):
-        monkeypatch.setattr(approximate, "LONGEST", longest)
+        for module in (approximate, problem):
+            monkeypatch.setattr(module, "LONGEST", longest)
         estimator = pj.Estimator(approximate=choice, max_steps=steps, progress=False, **settings)
         return estimator.fit(DOMAIN, made[:3], total=rows, constraints=constraints).method
 

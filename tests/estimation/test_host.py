@@ -10,8 +10,7 @@ import pytest
 import pgmjax as pj
 from pgmjax import queries
 from pgmjax.estimation import losses
-from pgmjax.estimation.solvers.objective import Objective
-from pgmjax.estimation.solvers.terms import Equalities, LinearTerm
+from pgmjax.estimation.solvers.objective import Equalities, Objective, Prior
 from pgmjax.inference.oracles.contraction import Contraction, HostContraction
 from pgmjax.inference.plan.structure import Structure
 
@@ -40,18 +39,19 @@ def measurements(seed=0, stddev=3.0):
 def test_values_and_gradients_are_those_of_automatic_differentiation(name, terms):
     loss = losses.build(name, DOMAIN, measurements(), 100.0, "float64")
     cliques, shapes = [*loss.cliques], [*loss.shapes]
-    length, rng, beside = sum(map(int, map(np.prod, shapes))), np.random.default_rng(1), []
+    length, rng, beside = sum(map(int, map(np.prod, shapes))), np.random.default_rng(1), {}
     if terms == "linear":
-        beside = [LinearTerm(rng.normal(size=length))]
+        beside = {"prior": Prior(np.float64(1), np.float64(0), rng.normal(size=length))}
     if terms == "equalities":
         target, length = rng.random((4, 5)), length + 20
         term = Equalities.of([*cliques, ("b", "d")], [*shapes, (4, 5)], [(("b", "d"), target)], 7.0)
-        beside = [dataclasses.replace(term, multipliers=rng.normal(size=length) * (term.penalty > 0))]
+        multipliers = rng.normal(size=length) * (term.penalty > 0)
+        beside = {"equalities": dataclasses.replace(term, multipliers=multipliers)}
     oracle = HostContraction(
         Contraction.build(Structure((3, 4, 2, 5), ((0, 1), (1, 2), (3, 2), (0, 3), (1, 3)))).path,
         padded_length=length + 3,
     )
-    problem = Objective.build(oracle, loss, np.float64(1), terms=beside)
+    problem = Objective.build(oracle, loss, np.float64(1), **beside)
     vector = rng.random(length + 3)
     with jax.enable_x64(True):
         value, gradient = jax.jit(jax.value_and_grad(problem.flat))(jnp.asarray(vector))

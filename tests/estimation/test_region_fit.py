@@ -85,7 +85,7 @@ def test_the_loss_leaves_its_tangent_no_faster_than_the_constant_says():
         bound = losses.build("l2", domain, measurements, 100, "float64")
         oracle = CoverBP.build(Structure(sizes, cliques))
         problem = region_fit.LocalObjective.over(oracle, bound, 1.0, [])
-        constant = float(region_fit._curvature(problem, "l2", domain, measurements, 100))
+        constant = float(region_fit._curvature(problem, losses.L2(), domain, measurements, 100))
     assert oracle.graph.outer == cliques
     np.testing.assert_allclose(oracle.maps.weight, 1 / 3)
     joints = np.random.default_rng(0).dirichlet(np.full(np.prod(sizes), 0.3), (50, 2)).reshape(50, 2, *sizes)

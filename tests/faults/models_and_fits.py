@@ -355,7 +355,7 @@ FAULTS = (
     ),
     Fault(
         "the slack of smoothed L1 is half of what it may be",
-        "pgmjax.estimation.losses.l1",
+        "pgmjax.estimation.losses.norms",
         "BoundL1.slack",
         old="2",
         new="4",
@@ -410,7 +410,7 @@ FAULTS = (
     ),
     Fault(
         "averaged gradients take steps of half the curvature",
-        "pgmjax.estimation.solvers.dual_averaging",
+        "pgmjax.estimation.solvers.mirror_descent",
         "DualAveraging.step",
         old="4",
         new="2",
@@ -493,8 +493,8 @@ FAULTS = (
         "the curvature of a region is not divided by its weight",
         "pgmjax.estimation.region_fit",
         "_curvature",
-        old="losses.build(loss, domain, group, total, 'float64').lipschitz() / weights[number]",
-        new="losses.build(loss, domain, group, total, 'float64').lipschitz()",
+        old="loss.bind(domain, group, total, 'float64').lipschitz() / weights[number]",
+        new="loss.bind(domain, group, total, 'float64').lipschitz()",
         tests=("tests/estimation/test_region_fit.py",),
     ),
     Fault(

@@ -43,6 +43,15 @@ def test_shapes_of_values(clique, shape, query):
     assert measurement.query.clique == clique
 
 
+def test_what_fits_one_domain_is_checked_against_another():
+    measurement, other = LinearMeasurement(("age",), [1, 2, 3], 2.5), pj.Domain({"age": 4})
+    assert measurement.over(DOMAIN) is measurement.over(DOMAIN) is measurement
+    for check in (measurement.over, measurement.validate):
+        with pytest.raises(ValueError, match=r"expected shape \(4,\)"):
+            check(other)
+    measurement.over(DOMAIN)
+
+
 def test_standard_deviations_one_or_one_a_row():
     one = LinearMeasurement(("age",), [1, 2, 3], 2.5)
     assert one.stddev.shape == () and one.row_stddevs().tolist() == [2.5] * 3

@@ -13,7 +13,8 @@ import jax
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.arrays import precision
+from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.ops.tables import split

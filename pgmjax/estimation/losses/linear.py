@@ -14,6 +14,7 @@ import abc
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -35,7 +36,7 @@ from pgmjax.estimation.losses.base import (
 )
 from pgmjax.inference.ops.tables import host_join, join, split
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.queries import DenseMatrix, Product, Query
+from pgmjax.queries import DenseMatrix, Product, Query, marginal
 from pgmjax.queries.blocks import contract
 from pgmjax.queries.rows import transposed
 
@@ -114,7 +115,7 @@ class BoundLinear(BoundLoss):
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """The cliques whose marginals `__call__` takes."""
-        return self.on_host().cliques
+        return of_host(self.host).cliques
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -191,22 +192,17 @@ class BoundLinear(BoundLoss):
         """Return the loss with device arrays of another type, unpadded; itself for its own type."""
         if self.values.dtype == dtype:
             return self
-        arrays = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), self.on_host().arrays)
+        arrays = _cast(of_host(self.host).arrays, dtype)
         return dataclasses.replace(self, **dict(zip(ARRAYS, arrays, strict=True)))
 
     def exact_residuals(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
         """Return all residuals [rows] in standard deviations in float64, on the host."""
-        host = self.on_host()
-        return np.concatenate(
-            [
-                ((_answers(query, np.asarray(marginals[at], np.float64)) * host.total - y) / s).reshape(-1)
-                for (at, query), y, s in zip(host.asked, host.values, host.stddevs, strict=True)
-            ]
-        )
-
-    def on_host(self) -> HostPart:
-        """Return the float64 part; refuse after a JAX transformation."""
-        return of_host(self.host)
+        host, found = of_host(self.host), []
+        for (at, query), values, stddevs in zip(host.asked, host.values, host.stddevs, strict=True):
+            table = np.asarray(marginals[at], np.float64)
+            answers = table if _is_cells(query) else query.apply(table)
+            found.append(((answers[None] * host.total - values) / stddevs).reshape(-1))
+        return np.concatenate(found)
 
     def least(self) -> float:
         """Return a lower bound on the loss of any marginals: 0."""
@@ -214,7 +210,7 @@ class BoundLinear(BoundLoss):
 
     def lipschitz(self) -> float:
         """Return the sum over measurements of ``max_j sum_i (Q_ij total / stddev_i)**2``."""
-        return self.on_host().curvature
+        return of_host(self.host).curvature
 
 
 class LinearLoss(Loss):
@@ -223,7 +219,9 @@ class LinearLoss(Loss):
     A class must have `_of_residuals`, which passes them to its `BoundLinear`, and may have `noise_level`.
 
     Attributes:
-        merges: whether repeated measurements of the same cells count as their mean.
+        merges: whether repeated measurements of the same cells count as their precision-weighted mean, with
+            the same sum of squares up to a constant. Otherwise the first is in the vector and the others are
+            among the queries.
     """
 
     merges: ClassVar[bool] = False
@@ -245,8 +243,42 @@ class LinearLoss(Loss):
         totals: Sequence[float],
         dtype: Any = "float32",
     ) -> list[BoundLinear]:
-        """Return the loss of each row, all bound together (see `Loss.bind_rows`)."""
-        return [self._of_residuals(*each) for each in _residuals(domain, rows, totals, dtype, self.merges)]
+        """Return the loss of each row, all bound together (see `Loss.bind_rows`).
+
+        Measurements on the same attributes share one clique. Only those of the first row are checked here.
+
+        Raises:
+            TypeError: not measurements.
+            ValueError: no measurement, one that does not fit, or values too large for the dtype.
+        """
+        _, dtype = check_arguments(domain, rows[0], totals[0], dtype)
+        if not rows[0]:
+            raise ValueError("a loss needs at least one measurement, got none.")
+        cliques = unique_cliques([measurement.clique for measurement in rows[0]])
+        position = {frozenset(clique): at for at, clique in enumerate(cliques)}
+        groups: dict[tuple[int, Query], list[tuple[np.ndarray, np.ndarray]]] = {}
+        bends, scale = np.zeros(len(rows)), np.array(totals, np.float64)
+        for column in zip(*rows, strict=True):
+            at = position[frozenset(column[0].clique)]
+            query, values, stddevs = _aligned(column, cliques[at], domain)
+            stddevs = _told_apart(column[0].clique, values, stddevs)
+            _check_ranges(column, values, stddevs, domain, scale, dtype, len(rows[0]))
+            bends += curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
+            axes = len(query.clique)
+            named = _cells(axes) if _is_cells(query) else query.rename(tuple(map(str, range(axes))))
+            groups.setdefault((at, named), []).append((values, stddevs))
+        together = [map(list, zip(*group, strict=True)) for group in groups.values()]
+        measured = [(np.stack(y, 1), np.stack(np.broadcast_arrays(*s), 1)) for y, s in together]
+        all_values, all_stddevs = zip(*measured, strict=True)
+        shapes = tuple(map(domain.shape_of, cliques))
+        layout, double = _scaled(tuple(groups), all_values, all_stddevs, scale, shapes, self.merges)
+        found: list[BoundLinear] = []
+        for row, (total, bend) in enumerate(zip(scale.tolist(), bends.tolist(), strict=True)):
+            of_row = operator.itemgetter((row, ...))
+            values, stddevs, arrays = jax.tree.map(of_row, (all_values, all_stddevs, double))
+            host = HostPart(cliques, tuple(groups), values, stddevs, total, bend, arrays)
+            found.append(self._of_residuals(layout, *_cast(arrays, dtype), host))
+        return found
 
 
 @functools.lru_cache(maxsize=512)
@@ -255,63 +287,15 @@ def _axes(shape: tuple[int, ...]) -> Domain:
     return Domain({str(axis): size for axis, size in enumerate(shape)})
 
 
-def _residuals(
-    domain: Domain,
-    rows: Sequence[Sequence[LinearMeasurement]],
-    totals: Sequence[float],
-    dtype: Any,
-    merge: bool = False,
-) -> list[tuple[Any, ...]]:
-    """Return the fields of the loss of each row of a batch.
+def _cast(arrays: Arrays, dtype: Any) -> Arrays:
+    cast: Arrays = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), arrays)
+    return cast
 
-    Measurements on the same attributes share one clique.
 
-    Args:
-        domain: the attributes.
-        rows: measurements of each row, with the same cliques and queries; only those of the first are checked
-            against the domain here.
-        totals: number of records of each row (counts).
-        dtype: type of the device arrays.
-        merge: replace repeated measurements of the same cells by their precision-weighted mean, with
-            the same sum of squares up to a constant. Otherwise the first is in the vector and the
-            others are among the queries.
-
-    Raises:
-        TypeError: not measurements.
-        ValueError: no measurement, one that does not fit, or values too large for the dtype.
-    """
-    _, dtype = check_arguments(domain, rows[0], totals[0], dtype)
-    if not rows[0]:
-        raise ValueError("a loss needs at least one measurement, got none.")
-    cliques = unique_cliques([measurement.clique for measurement in rows[0]])
-    position = {frozenset(clique): at for at, clique in enumerate(cliques)}
-    groups: dict[tuple[int, Query], list[tuple[np.ndarray, np.ndarray]]] = {}
-    bends, scale = np.zeros(len(rows)), np.array(totals, np.float64)
-    for column in zip(*rows, strict=True):
-        at = position[frozenset(column[0].clique)]
-        query, values, stddevs = _aligned(column, cliques[at], domain)
-        stddevs = _told_apart(column[0].clique, values, stddevs)
-        _check_ranges(column, values, stddevs, domain, scale, dtype, len(rows[0]))
-        bends += curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
-        key = (at, query.rename(tuple(str(axis) for axis in range(len(query.clique)))))
-        groups.setdefault(key, []).append((values, stddevs))
-    all_values = [np.stack([y for y, _ in group], axis=1) for group in groups.values()]
-    all_stddevs = [np.stack(np.broadcast_arrays(*(s for _, s in group)), axis=1) for group in groups.values()]
-    shapes = tuple(domain.shape_of(clique) for clique in cliques)
-    layout, double = _scaled(tuple(groups), all_values, all_stddevs, scale, shapes, merge)
-    single = jax.tree.map(lambda leaf: leaf.astype(dtype, copy=False), double)
-
-    def of_row(row: int) -> tuple[Any, ...]:
-        its_own = functools.partial(jax.tree.map, lambda leaf: leaf[row, ...])
-        measured = its_own(tuple(all_values)), its_own(tuple(all_stddevs))
-        numbers = float(scale[row]), float(bends[row])
-        return (
-            layout,
-            *its_own(single),
-            HostPart(cliques, tuple(groups), *measured, *numbers, its_own(double)),
-        )
-
-    return list(map(of_row, range(len(rows))))
+@functools.lru_cache(maxsize=64)
+def _cells(axes: int) -> Query:
+    """Return the query for the cells of a table, whose attributes are named by the indices of its axes."""
+    return marginal(tuple(map(str, range(axes))))
 
 
 def _aligned(
@@ -322,7 +306,7 @@ def _aligned(
     The axes are in the order of `clique`; of stddevs they have length 1 where one holds for all answers.
     """
     query = column[0].query
-    shape = query.shape(domain)
+    shape = domain.shape_of(query.clique) if _is_cells(query) else query.shape(domain)
     values = np.stack([one.flat_values() for one in column]).reshape(-1, *shape)
     stddevs = np.stack([one.stddev for one in column])
     stddevs = stddevs.reshape(-1, *(shape if column[0].stddev.ndim else (1,) * len(shape)))
@@ -377,7 +361,9 @@ def _check_ranges(
         share: number of measurements in a row.
     """
     rows = len(column)
-    answers = totals * max(1.0, _size(column[0].query.l1_sensitivity(Relation.ADD_REMOVE, domain)))
+    query = column[0].query
+    most = 1.0 if _is_cells(query) else _size(query.l1_sensitivity(Relation.ADD_REMOVE, domain))
+    answers = totals * max(1.0, most)
     largest = np.abs(values).reshape(rows, -1).max(axis=1)
     distances = np.log10(answers + largest) - np.log10(stddevs.reshape(rows, -1).min(axis=1))
     losses = 2 * np.maximum(distances, 0) + math.log10(column[0].values.size * share)
@@ -437,11 +423,6 @@ def _scaled(
     return layout, (measured, precise, tuple(values), tuple(weights), rest)
 
 
-def _answers(query: Query, table: np.ndarray) -> np.ndarray:
-    """Return the answers to a query [1, rows of each attribute]."""
-    return (table if _is_cells(query) else query.apply(table))[None]
-
-
 def _is_cells(query: Query) -> bool:
     return isinstance(query, Product) and query.is_identity
 
@@ -458,6 +439,8 @@ def curvatures(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
         weights: inverse standard deviation of each answer [rows, answers in any shape], in any unit.
     """
     flat = weights.reshape(len(weights), -1)
+    if _is_cells(query):  # a cell is in one answer
+        return flat.max(axis=1) ** 2
     found = np.full(len(flat), np.nan)
     for row in np.flatnonzero(flat.min(axis=1) < flat.max(axis=1)):
         columns = _weighted_columns(query, domain, flat[row] ** 2)

@@ -1,16 +1,14 @@
 """Solvers: convex minimisation over the marginals of a model, with one common loop.
 
-`objective` is what they minimise, a loss with its `terms`, and the interface of a solver; `loop` runs a
-single fit, `batch` many of one structure at once, `stopping` is the stopping rule. The solvers are
-`accelerated` (the default), `dual_averaging`, `lbfgs` and `mirror_descent`; `newton` goes on for the default
-where a small model on the host has not converged.
+`objective` is what they minimise, a loss with its terms, and the interface of a solver; `loop` runs a single
+fit, `batch` many of one structure at once, `stopping` is the stopping rule. The solvers are `mirror_descent`
+in three forms, the accelerated one the default, and `lbfgs`; `newton` goes on for the default where a small
+model on the host has not converged.
 """
 
 from pgmjax._internal import checks, migration
-from pgmjax.estimation.solvers.accelerated import Accelerated
-from pgmjax.estimation.solvers.dual_averaging import DualAveraging
 from pgmjax.estimation.solvers.lbfgs import LBFGS
-from pgmjax.estimation.solvers.mirror_descent import MirrorDescent
+from pgmjax.estimation.solvers.mirror_descent import Accelerated, DualAveraging, MirrorDescent
 from pgmjax.estimation.solvers.objective import Solver
 
 __all__ = ["DualAveraging"]

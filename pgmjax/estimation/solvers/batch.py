@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
-from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.arrays import precision
+from pgmjax._internal.jit import jit
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
 from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.loop import (
@@ -270,9 +271,9 @@ def _empty(request: StepRequest, count: int, mesh: Mesh | None) -> BatchState:
     """Return empty slots: a loss of zeros, whose results are not read."""
     problem = request.problem
     state = jax.eval_shape(_first, problem, request.solver, request.start)
-    loss, terms, curvature, prior = problem.own()
-    row = BatchState((loss, terms, curvature.astype(request.dtype), prior), state)
+    loss, equalities, curvature, prior = problem.own()
+    row = BatchState((loss, equalities, curvature.astype(request.dtype), prior), state)
     slots = jax.tree.map(lambda x: np.zeros((count, *np.shape(x)), x.dtype), row)
-    loss, terms, *rest = slots.own
-    slots = BatchState((loss, terms, *jax.tree.map(lambda x: x + 1, rest)), slots.state)
+    loss, equalities, *rest = slots.own
+    slots = BatchState((loss, equalities, *jax.tree.map(lambda x: x + 1, rest)), slots.state)
     return jax.device_put(slots, None if mesh is None else row_sharding(mesh))

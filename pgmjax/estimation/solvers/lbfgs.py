@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, select
 
@@ -60,7 +59,9 @@ class LBFGS(Solver):
         """Peak memory of a step, in vectors the size of the potentials."""
         return 2 * self.memory + 15
 
-    def _method(self) -> optax.GradientTransformationExtraArgs:
+    def _method(self) -> Any:
+        import optax  # which takes a twentieth of a second, and no other solver needs it
+
         return optax.lbfgs(memory_size=self.memory)
 
     def start(self, problem: Objective, potentials: Vector) -> LBFGSState:
@@ -70,6 +71,8 @@ class LBFGS(Solver):
 
     def step(self, problem: Objective, state: LBFGSState) -> LBFGSState:
         """Run one L-BFGS step."""
+        import optax
+
         # scaled, since squares of the gradient of a large loss overflow float32
         scale = jnp.asarray(1 / problem.smoothness, state.best_loss.dtype)
 

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
-from pgmjax._internal.arrays import one_thread
-from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.arrays import one_thread, precision
+from pgmjax._internal.jit import jit
 from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, negligible
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of
 
@@ -226,14 +226,10 @@ def run_single(fit: FitSteps[T]) -> T:
             result = evaluate(request)
             continue
         if request.start is not None:
-            run = (_HostRun if runs_on_host(request) else _DeviceRun)(request)
+            on_host = request.problem.oracle.runs_on_host and request.solver.runs_on_host
+            run = (_HostRun if on_host else _DeviceRun)(request)
         assert run is not None
         result = run.block(request)
-
-
-def runs_on_host(request: StepRequest) -> bool:
-    """Return whether a fit that starts here runs in NumPy: if its oracle does."""
-    return request.problem.oracle.runs_on_host and request.solver.runs_on_host
 
 
 class _DeviceRun:

@@ -31,17 +31,16 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.arrays import one_thread
-from pgmjax._internal.jit import precision
+from pgmjax._internal.arrays import one_thread, precision
 from pgmjax.estimation.losses.base import BoundResiduals
 from pgmjax.estimation.solvers.loop import Solution, Watch
 from pgmjax.estimation.solvers.objective import Evaluation, Objective, Vector, rounding
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 from pgmjax.inference.ops.tables import split
+from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.structure import Structure
 
@@ -59,14 +58,15 @@ FIRST, GROW, SHRINK, LARGEST = 10.0, 3.0, 0.2, 1e6
 FARTHEST = 50.0  # nats that a potential moves in one step
 
 
-def takes_over(solver: Any, cells: int) -> bool:
-    """Return whether it goes on for a solver by name, if that has not converged.
+def has_time(oracle: Oracle, cells: int, tables: int) -> bool:
+    """Return whether a model is small enough for it: `FEWEST_STEPS` steps take at most `SECONDS`.
 
     Args:
-        solver: the solver or its name.
-        cells: number of cells of the measured cliques.
+        oracle: of the model.
+        cells: of all tables.
+        tables: their number.
     """
-    return isinstance(solver, str) and solver == "auto" and cells <= MOST_CELLS
+    return cells <= MOST_CELLS and _step_seconds(oracle, cells, tables) * FEWEST_STEPS <= SECONDS
 
 
 def minimise(
@@ -367,22 +367,18 @@ def _codes(structure: Structure) -> tuple[np.ndarray, ...]:
     return tuple(found)
 
 
-def is_fast(problem: Objective) -> bool:
-    """Return whether `FEWEST_STEPS` steps are forecast to take at most `SECONDS`."""
-    return _step_seconds(problem) * FEWEST_STEPS <= SECONDS
-
-
 def _most_steps(problem: Objective) -> int:
     """Return the number of steps that are forecast to take `SECONDS`."""
-    return min(max(int(SECONDS / _step_seconds(problem)), FEWEST_STEPS), MOST_STEPS)
+    shapes = problem.shapes
+    seconds = _step_seconds(problem.oracle, sum(map(math.prod, shapes)), len(shapes))
+    return min(max(int(SECONDS / seconds), FEWEST_STEPS), MOST_STEPS)
 
 
-def _step_seconds(problem: Objective) -> float:
+def _step_seconds(oracle: Oracle, cells: int, tables: int) -> float:
     """Return a forecast of the time of one step (s)."""
-    path = problem.oracle.contraction_path()
-    cells = sum(math.prod(shape) for shape in problem.shapes)
+    path = oracle.contraction_path()
     if _by_joint_table(path.structure):
-        pairs = len(problem.shapes) ** 2 / 2
+        pairs = tables**2 / 2
         one = pairs * 5e-9 * math.prod(path.structure.sizes)
     else:
         one = cells * HostContraction(path).seconds

@@ -1,8 +1,10 @@
 """The objective that all solvers minimise, and the interface of a solver.
 
-`Objective` is a convex loss over the marginals of a model. All tables of a kind (potentials, marginals,
-gradients) form one vector, so that a solver's operations are compiled once, for any number of cliques.
-A `Solver` defines a state and a step from one state to the next.
+`Objective` is a convex loss over the marginals of a model, perhaps with relative entropy to a `Prior` and
+with `Equalities`. All tables of a kind (potentials, marginals, gradients) form one vector, so that a solver's
+operations are compiled once, for any number of cliques. The numbers of the terms stay in float64 and are cast
+to the type of the marginals where they are used. A `Solver` defines a state and a step from one state to the
+next.
 """
 
 from __future__ import annotations
@@ -14,15 +16,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal.arrays import dot, module_of
+from pgmjax.data.cliques import Clique
 from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals
-from pgmjax.estimation.solvers.terms import Equalities, LinearTerm, Prior
-from pgmjax.inference.ops.tables import host_join
+from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.contraction import HostContraction
 
@@ -30,8 +31,8 @@ Vector = Any  # a JAX array, or a NumPy array on the host
 
 
 def select(condition: Any, if_true: Any, if_false: Any) -> Any:
-    """Select one of two pytrees by a scalar, on the device or on the host."""
-    if isinstance(condition, np.ndarray | np.generic):
+    """Select one of two pytrees by a scalar, on the device or on the host, where `np.where` takes longer."""
+    if isinstance(condition, np.ndarray | np.generic | bool):
         return if_true if condition else if_false
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
 
@@ -77,7 +78,7 @@ class Evaluation:
 def rounding(point: Evaluation) -> Any:
     """Estimate the rounding error of the loss at a point, including that of the marginals."""
     moved = dot(abs(point.gradient), point.marginals) + abs(point.loss)
-    return 4 * jnp.finfo(point.loss.dtype).eps * moved
+    return 4 * np.finfo(point.loss.dtype).eps * moved
 
 
 def negligible(point: Evaluation) -> float:
@@ -98,10 +99,15 @@ class Gauge:
     table: Any
     count: int
 
-    @classmethod
-    def of(cls, sizes: Sequence[int], length: int) -> Gauge:
+    @staticmethod
+    @functools.lru_cache(maxsize=16)
+    def of(sizes: tuple[int, ...], length: int) -> Gauge:
         """Return the gauge of tables of these sizes in a vector of this length."""
-        return _gauge(tuple(sizes), length)
+        numbers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        table = np.full(length, len(sizes), np.int32)
+        table[: len(numbers)] = numbers
+        table.flags.writeable = False
+        return Gauge(table, 8 << max(len(sizes) // 8, 0).bit_length())
 
     def tops(self, vector: Vector) -> Vector:
         """Return for each entry its table's maximum, to be subtracted for precision in float32."""
@@ -125,13 +131,115 @@ class Gauge:
         return gradient - means[self.table]
 
 
-@functools.lru_cache(maxsize=16)
-def _gauge(sizes: tuple[int, ...], length: int) -> Gauge:
-    numbers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    table = np.full(length, len(sizes), np.int32)
-    table[: len(numbers)] = numbers
-    table.flags.writeable = False
-    return Gauge(table, 8 << max(len(sizes) // 8, 0).bit_length())
+def _like(numbers: Any, marginals: Vector) -> Vector:
+    return module_of(marginals).asarray(numbers, marginals.dtype)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prior:
+    """Relative entropy to a prior as a term of the objective.
+
+    With a reference of the form of the model instead, the entropy alone is relative, to the uniform
+    distribution, and the cross-entropy to the reference is ``<slope, mu>``.
+
+    Attributes:
+        weight: weight per nat, > 0.
+        log_partition: log-partition function of the prior's factors in `Objective.fixed` (nats).
+        slope: of the cross-entropy, in one vector of all tables (loss per unit of probability), or None.
+    """
+
+    weight: Any
+    log_partition: Any
+    slope: Any = None
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["targets", "multipliers", "penalty"],
+    meta_fields=["shapes"],
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Equalities:
+    """``<lambda, mu - t> + rho / 2 |mu - t|**2`` over the cells with a target t.
+
+    With the loss this is an augmented Lagrangian. For any multipliers lambda its minimum is at most the least
+    loss over the mu that meet t, so a lower bound on the former is one on the latter.
+
+    Attributes:
+        targets: t in one vector (probabilities); arbitrary for other cells.
+        multipliers: lambda in one vector (loss per unit of probability); 0 for cells without a target.
+        penalty: rho in one vector, one number for all cells with a target and 0 for others.
+        shapes: shapes of all tables (static).
+
+    References:
+        Hestenes (1969) and Powell (1969), the method of multipliers; Nocedal and Wright (2006), 17.3.
+    """
+
+    targets: Any
+    multipliers: Any
+    penalty: Any
+    shapes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(
+        cls,
+        cliques: Sequence[Clique],
+        shapes: Sequence[tuple[int, ...]],
+        wanted: Sequence[tuple[Clique, np.ndarray]],
+        penalty: float,
+    ) -> Self:
+        """Return equality constraints with multipliers of zero.
+
+        Args:
+            cliques: of all tables, each set of attributes once.
+            shapes: of these tables.
+            wanted: some of the cliques, with their marginals (probabilities).
+            penalty: that of a cell with a target.
+        """
+        targets, rho = ([np.zeros(shape) for shape in shapes] for _ in range(2))
+        for clique, target in wanted:
+            at = next(i for i, own in enumerate(cliques) if set(own) == set(clique))
+            targets[at] = target.transpose([clique.index(name) for name in cliques[at]])
+            rho[at] = np.full(shapes[at], penalty)
+        found = host_join(targets, np.float64)
+        return cls(found, np.zeros_like(found), host_join(rho, np.float64), tuple(shapes))
+
+    @property
+    def held(self) -> list[int]:
+        """The places of the tables with targets."""
+        return [place for place, table in enumerate(split(self.penalty, self.shapes)) if table.any()]
+
+    @property
+    def curvature(self) -> float:
+        """The term's part of the Lipschitz constant of the gradient: its penalty for each table."""
+        return len(self.held) * float(self.penalty.max())
+
+    def value(self, marginals: Any) -> Any:
+        """Return the term at a vector of all tables, perhaps padded."""
+        missed = marginals[: len(self.targets)] - _like(self.targets, marginals)
+        pressed = _like(self.multipliers, marginals) + 0.5 * _like(self.penalty, marginals) * missed
+        return dot(missed, pressed)
+
+    def gradient(self, marginals: np.ndarray) -> np.ndarray:
+        """Return its gradient, without padding."""
+        return self.multipliers + self.penalty * (marginals[: len(self.targets)] - self.targets)
+
+    def with_residuals(self, found: BoundResiduals, marginals: np.ndarray) -> BoundResiduals:
+        """Return a loss's residuals at a vector of marginals without padding, with those of the targets."""
+        cells = len(marginals)
+        held = np.flatnonzero(self.penalty > 0)
+        root = np.sqrt(self.penalty[held])
+        rows, ones = np.zeros((len(held), cells)), np.ones(len(held))
+        rows[np.arange(len(held)), held] = root
+        return dataclasses.replace(
+            found,
+            rows=np.vstack([found.rows, rows]),
+            values=np.append(found.values, root * (marginals[held] - self.targets[held])),
+            sharpness=np.append(found.sharpness, ones),
+            largest=np.append(found.largest, ones * np.inf),
+            slope=found.slope + self.multipliers,
+        )
 
 
 @jax.tree_util.register_dataclass
@@ -152,7 +260,7 @@ class Objective:
         fixed: log-factors of every model (constraints: 0 for possible cells, minus infinity for
             impossible ones; a prior's potentials) and padding, in one vector, or None.
         prior: the relative-entropy term, or None.
-        terms: further terms: `LinearTerm`, `Equalities`.
+        equalities: the fixed marginals as a term, or None.
     """
 
     oracle: Oracle
@@ -161,7 +269,7 @@ class Objective:
     gauge: Gauge
     fixed: Any = None
     prior: Prior | None = None
-    terms: tuple[Any, ...] = ()
+    equalities: Equalities | None = None
 
     @classmethod
     def build(
@@ -171,55 +279,43 @@ class Objective:
         curvature: Any,
         fixed: Sequence[np.ndarray] = (),
         prior: Prior | None = None,
-        terms: Sequence[Any] = (),
+        equalities: Equalities | None = None,
     ) -> Objective:
-        """Lay the problem out in vectors.
+        """Lay the problem out in vectors, in which the loss's tables are first.
 
         Args:
-            oracle: inference for the cliques of loss and terms, then those of `fixed`.
+            oracle: inference for the cliques of loss and equalities, then those of `fixed`.
             loss: the bound loss to minimise.
             curvature: its Lipschitz constant, or a guess.
             fixed: log-factors of every model.
-            prior: the relative-entropy term, or None.
-            terms: further terms.
+            prior: the relative-entropy term, or None; its slope may end before the padding.
+            equalities: the fixed marginals as a term, or None.
         """
-        found = cls(oracle, loss, curvature, Gauge(None, 0), None, prior, tuple(terms))
-        sizes = [math.prod(shape) for shape in found.shapes]
+        sizes = tuple(map(math.prod, (equalities or loss).shapes))
         length, rest = oracle.length, None
         if fixed:
             length = sum(sizes)
             rest = host_join(fixed, np.result_type(np.float32, *fixed), oracle.length - length)
-        found = dataclasses.replace(found, gauge=Gauge.of(sizes, length), fixed=rest)
-        return found._of(loss)
-
-    def _of(self, loss: BoundLoss) -> Objective:
-        """Return the problem with a loss for its vectors, whose tables are first in them."""
-        longer = loss if self._equalities else loss.padded(len(self.gauge.table))
-        return dataclasses.replace(self, loss=longer)
-
-    @property
-    def _equalities(self) -> Equalities | None:
-        return next((term for term in self.terms if isinstance(term, Equalities)), None)
+        if prior is not None and prior.slope is not None:
+            prior = dataclasses.replace(prior, slope=np.pad(prior.slope, (0, length - len(prior.slope))))
+        if equalities is None:
+            loss = loss.padded(length)
+        return cls(oracle, loss, curvature, Gauge.of(sizes, length), rest, prior, equalities)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """The shapes of the tables of a vector: the loss's, then those that only equalities are about."""
-        shapes: tuple[tuple[int, ...], ...] = (self._equalities or self.loss).shapes
+        shapes: tuple[tuple[int, ...], ...] = (self.equalities or self.loss).shapes
         return shapes
-
-    def with_equalities(self, equalities: Equalities) -> Objective:
-        """Return the problem with other multipliers and another penalty."""
-        others = (term for term in self.terms if not isinstance(term, Equalities))
-        return dataclasses.replace(self, terms=(*others, equalities))
 
     def with_smoothing(self, delta: float) -> Self:
         """Return the problem with another smoothing of its loss, which has kinks (standard deviations)."""
         curvature = self.curvature * float(self.loss.smoothing) / delta
         return dataclasses.replace(self, loss=self.loss.with_smoothing(delta), curvature=curvature)
 
-    def own(self) -> tuple[BoundLoss, Any, Any, Prior | None]:
-        """Return what fits of one structure have each for themselves: loss, terms, curvature, prior."""
-        return self.loss, self.terms, self.curvature, self.prior
+    def own(self) -> tuple[BoundLoss, Equalities | None, Any, Prior | None]:
+        """Return what fits of one structure have each for themselves."""
+        return self.loss, self.equalities, self.curvature, self.prior
 
     def shared(self) -> Objective:
         """Return what they share."""
@@ -227,8 +323,8 @@ class Objective:
 
     def with_own(self, own: tuple[Any, Any, Any, Any]) -> Objective:
         """Return the problem with what is one fit's own."""
-        loss, terms, curvature, prior = own
-        return dataclasses.replace(self, loss=loss, terms=terms, curvature=curvature, prior=prior)
+        loss, equalities, curvature, prior = own
+        return dataclasses.replace(self, loss=loss, equalities=equalities, curvature=curvature, prior=prior)
 
     @property
     def smoothness(self) -> Any:
@@ -246,9 +342,11 @@ class Objective:
     def in_float64(self) -> Objective:
         """Return the problem with the loss at its smoothing in float64."""
         loss = self.loss.cast("float64")
+        if self.equalities is None:
+            loss = loss.padded(len(self.gauge.table))
         if self.loss.smoothing is not None:
             loss = loss.with_smoothing(float(self.loss.smoothing))
-        return self._of(loss)
+        return dataclasses.replace(self, loss=loss)
 
     def on_host(self) -> Objective:
         """Return the problem for NumPy arrays of float64, without compilation but for some losses.
@@ -266,17 +364,20 @@ class Objective:
 
     def flat(self, marginals: Vector) -> Any:
         """Return the loss with all terms but relative entropy, at the marginals in one vector."""
-        return sum((term.value(marginals) for term in self.terms), self.loss.flat(marginals))
+        value, slope = self.loss.flat(marginals), None if self.prior is None else self.prior.slope
+        value = value if slope is None else value + dot(marginals, _like(slope, marginals))
+        return value if self.equalities is None else value + self.equalities.value(marginals)
 
     def value_and_gradient(self, marginals: Vector) -> tuple[Any, Any]:
         """Return `flat` and its gradient; without compilation for a NumPy vector, if the loss can."""
         if not isinstance(marginals, np.ndarray):
             return jax.value_and_grad(self.flat)(marginals)
-        value, found = self.loss.value_and_gradient(marginals)
-        gradient = np.array(found) if self.terms else found
-        for term in self.terms:
-            slope = term.gradient(marginals)
-            value, gradient[: len(slope)] = value + term.value(marginals), gradient[: len(slope)] + slope
+        value, gradient = self.loss.value_and_gradient(marginals)
+        if self.prior is not None and self.prior.slope is not None:
+            value, gradient = value + dot(marginals, self.prior.slope), gradient + self.prior.slope
+        if self.equalities is not None:
+            value, gradient = value + self.equalities.value(marginals), np.array(gradient)
+            gradient[: len(self.equalities.targets)] += self.equalities.gradient(marginals)
         return value, gradient
 
     def residuals(self, marginals: np.ndarray) -> BoundResiduals | None:
@@ -286,14 +387,15 @@ class Objective:
         if found is None:
             return None
         rows, slope = np.pad(found.rows, ((0, 0), (0, more))), np.pad(found.slope, (0, more))
+        if self.prior is not None and self.prior.slope is not None:
+            slope = slope + self.prior.slope[: len(marginals)]
         found = dataclasses.replace(found, rows=rows, slope=slope)
-        for term in self.terms:
-            found = term.with_residuals(found, marginals)
-        return found
+        return found if self.equalities is None else self.equalities.with_residuals(found, marginals)
 
     def least(self) -> float:
         """Return a lower bound on the objective that is known beforehand."""
-        return self.loss.least() + sum(term.least for term in self.terms)
+        # multipliers lower the objective without a bound
+        return self.loss.least() if self.equalities is None else -math.inf
 
     def all(self, potentials: Vector) -> Vector:
         """Return the potentials of all the oracle's cliques."""
@@ -325,12 +427,19 @@ class Objective:
         log_partition, marginals, error_bound = self.oracle.infer_flat_with_error(self.all(potentials))
         marginals = marginals[: len(potentials)]
         loss, gradient = self.value_and_gradient(marginals)
-        if isinstance(marginals, np.ndarray):
-            _check_gradient(gradient, marginals)
+        host = isinstance(marginals, np.ndarray)
+        if host and (np.shape(gradient) != marginals.shape or gradient.dtype != marginals.dtype):
+            found = np.asarray(gradient)  # that a loss of the user's own computed
+            raise ValueError(
+                f"the gradient of a loss must be {marginals.dtype} {[*marginals.shape]}, as the marginals "
+                f"are, got {found.dtype} {[*found.shape]}: see BoundLoss.value_and_gradient."
+            )
         if self.prior is not None:
             loss = loss + self._divergence(potentials, log_partition, marginals)
             gradient = gradient + module_of(gradient).asarray(self.prior.weight, gradient.dtype) * potentials
-        if not isinstance(marginals, np.ndarray):  # once, at tracing: on the host it would be at every step
+        if not host:  # once, at tracing: on the host it would be at every step
+            import chex  # which takes a twentieth of a second, and a fit on the host does without
+
             chex.assert_trees_all_equal_shapes_and_dtypes(potentials, marginals, gradient)
             chex.assert_rank(loss, 0)
         return Evaluation(potentials, marginals, loss, gradient, error_bound.astype(loss.dtype))
@@ -347,9 +456,8 @@ class Objective:
             return 0.0
         marginals = np.asarray(point.marginals)
         value, _ = self.value_and_gradient(marginals)
-        # a reference is linear in the marginals, and one of the terms
-        linear = sum(float(term.value(marginals)) for term in self.terms if isinstance(term, LinearTerm))
-        return float(point.loss) - float(value) + linear
+        spent = float(point.loss) - float(value)
+        return spent if self.prior.slope is None else spent + float(dot(marginals, self.prior.slope))
 
     def gap(self, point: Evaluation, slope: Vector | None = None) -> Any:
         """Return a certified bound on `loss - optimum` at a point.
@@ -397,16 +505,6 @@ class Objective:
         gap = dot(centred, point.marginals) + weight * (best - own + spent)
         error = 4 * jnp.finfo(gap.dtype).eps * weight * (abs(best) + abs(own))
         return xp.maximum(gap, 0) + rounding(point) + error
-
-
-def _check_gradient(gradient: Any, marginals: np.ndarray) -> None:
-    """Refuse the gradient that a loss computed on the host itself, if it is not one of these marginals."""
-    if np.shape(gradient) != marginals.shape or gradient.dtype != marginals.dtype:
-        found = np.asarray(gradient)
-        raise ValueError(
-            f"the gradient of a loss must be {marginals.dtype} {[*marginals.shape]}, as the marginals are, "
-            f"got {found.dtype} {[*found.shape]}: see BoundLoss.value_and_gradient."
-        )
 
 
 class Solver(abc.ABC):

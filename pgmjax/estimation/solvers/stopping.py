@@ -211,7 +211,7 @@ class StoppingRule:
             ended: the solver's status, from `status`.
             slack: slack of the smoothing.
         """
-        if slack == 0 or ended in (Status.NOT_FINITE, Status.WITHIN_NOISE):
+        if slack == 0 or ended is Status.NOT_FINITE or ended is Status.WITHIN_NOISE:
             return ended
         if self.converged(loss, loss + slack - lower_bound):
             return Status.CONVERGED

@@ -6,7 +6,8 @@ import jax
 import numpy as np
 
 from pgmjax import random
-from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.arrays import precision
+from pgmjax._internal.jit import jit
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.plan.structure import Structure

@@ -14,7 +14,6 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses
 from pgmjax.estimation.losses import linear
-from pgmjax.estimation.losses.build import build_rows
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix
 from pgmjax.queries.spec import as_query
@@ -234,7 +233,8 @@ def test_rows_of_a_batch_are_bound_as_each_alone(loss, twice):
         return [*found, LinearMeasurement(("b",), 9 * rng.random(2), 3.0)] if twice else found
 
     rows, totals = [row(scale) for scale in (1.0, 4.0, 0.5)], [10.0, 20.0, 15.0]
-    for one, total, bound in zip(rows, totals, build_rows(loss, DOMAIN, rows, totals), strict=True):
+    bounds = losses.setting(loss).bind_rows(DOMAIN, rows, totals, "float32")
+    for one, total, bound in zip(rows, totals, bounds, strict=True):
         alone = losses.build(loss, DOMAIN, one, total)
         assert jax.tree.structure(alone) == jax.tree.structure(bound)
         for expected, found in zip(jax.tree.leaves(alone), jax.tree.leaves(bound), strict=True):
@@ -247,7 +247,7 @@ def test_rows_of_a_batch_are_bound_as_each_alone(loss, twice):
 def test_a_row_of_a_batch_out_of_range_is_refused_as_alone():
     fine = LinearMeasurement(("b",), [3.0, 4.0], 1.0)
     with pytest.raises(ValueError, match=r"the loss of the measurement on \('b',\) could reach 1e"):
-        build_rows("l2", DOMAIN, [[fine], [fine]], [10.0, 1e30])
+        losses.setting("l2").bind_rows(DOMAIN, [[fine], [fine]], [10.0, 1e30], "float32")
 
 
 def test_rows_of_the_residuals_are_what_they_change_by_with_each_cell():

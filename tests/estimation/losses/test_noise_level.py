@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.estimation.losses import L1, L2
-from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.losses import L1, L2, setting
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.seeded import SeededBackend
 
@@ -43,11 +42,11 @@ def test_it_is_the_expected_loss_of_the_truth(distribution, loss):
         ]
         flat = np.concatenate(scaled)
         losses.append(0.5 * (flat**2).sum() if loss == "l2" else np.abs(flat).sum())
-    level = noise_level(loss, made)
+    level = setting(loss).noise_level(made)
     error = np.std(losses) / math.sqrt(len(losses))
     assert abs(np.mean(losses) - level) < 4 * error
-    assert noise_level({"l2": L2(), "l1": L1()}[loss], made) == level
+    assert {"l2": L2(), "l1": L1()}[loss].noise_level(made) == level
 
 
 def test_of_a_function_nobody_knows_it():
-    assert noise_level(lambda marginals: 0.0, measured(DiscreteLaplace(200.0))[0]) == 0.0
+    assert setting(lambda marginals: 0.0).noise_level(measured(DiscreteLaplace(200.0))[0]) == 0.0
