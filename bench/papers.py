@@ -125,8 +125,9 @@ def section(figure: Figure) -> str:
             f"<p><img src='{figure.picture}' alt='{html.escape(figure.name)}, as measured here'></p>"
         )
     if figure.table[1] and all(kept):
-        made = [each.texts() for each in BLOCKS if (each.page, each.name) == figure.table]
-        table = next(shown(texts[figure.table[1]]) for texts in made if figure.table[1] in texts)
+        page, name = figure.table
+        made = [each.texts() for each in BLOCKS if each.page == page and name.startswith(each.name)]
+        table = next(shown(texts[name]) for texts in made if name in texts)
         parts.append(f"<details><summary>The numbers</summary><div class=wide>{table}</div></details>")
     about = [sorted({f"{x.get('commit')}" for x in lines}) for lines in kept]
     parts.append(

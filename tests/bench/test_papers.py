@@ -17,7 +17,7 @@ def papers(monkeypatch):
 
 
 def test_every_figure_has_its_scripts_lines_and_table(papers):
-    blocks = {(block.page, block.name) for block in papers.BLOCKS}
+    blocks = {(block.page, name) for block in papers.BLOCKS for name in (block.name, *block.texts())}
     for figure in papers.FIGURES:
         assert figure.commands and all(
             (ROOT / "bench" / command.split()[0]).is_file() for command in figure.commands
