@@ -1,5 +1,7 @@
 """Models that do not fit in memory: what can be fitted is asked, sampled, saved and loaded, in parts."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -125,3 +127,19 @@ def test_a_model_too_large_for_any_question_is_still_made_loaded_and_saved(tmp_p
     assert model.marginal(()) == 9.0
     given = {f"x{i}": 0 for i in range(2, 60)}
     assert model.log_partition(given) == pytest.approx(np.log(2500))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_parts_count_variables_that_were_summed_out_once(seed):
+    """Variables in no clique, or in one table alone, are summed out before a question is divided."""
+    rng = np.random.default_rng(seed)
+    domain = pj.Domain({**dict.fromkeys("abcde", 6), "z": int(rng.integers(2, 400)), "y": 5})
+    pairs = [*itertools.combinations("abcde", 2), ("a", "y")]
+    potentials = {pair: rng.normal(size=domain.shape_of(pair)) for pair in pairs}
+    whole = pj.GraphicalModel.from_potentials(domain, potentials, 50.0)
+    small = whole.within(max_bytes=60_000)
+    assert len(small._host.divided()) > 1
+    assert small.log_partition() == pytest.approx(whole.log_partition(), rel=1e-12)
+    evidence = {"b": 3, "z": 1}
+    assert small.condition(evidence).total == pytest.approx(whole.condition(evidence).total, rel=1e-9)
+    np.testing.assert_allclose(small.marginal(("c", "z")), whole.marginal(("c", "z")), rtol=1e-9)

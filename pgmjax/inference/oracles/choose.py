@@ -125,6 +125,10 @@ def plan(
         ModelTooLargeError: the forecast exceeds the memory.
     """
     oracle = check(oracle)
+    if not all(structure.cliques) or not structure.cliques:
+        raise ValueError(
+            "A structure to plan for has at least one clique, and a clique at least one variable."
+        )
     most = None if max_bytes is None else forecast.memory_limit(max_bytes)
     limits = Limits(most, itemsize, copies, finite, sharding.check(mesh), calls or 1)
     if mesh is not None and oracle not in ("auto", Sliced.name):

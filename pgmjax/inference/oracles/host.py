@@ -374,13 +374,10 @@ class HostModel:
         """Log of the sum over the joint states in which some variables have one of the given codes (nats)."""
         if _worth_planning(contraction.plan(self.structure, quick=True)):
             return float(self.restricted(allowed).log_sum())
-        tables = list(self.tables)  # else masked, for the one path of all evidence
-        for i, clique in enumerate(self.structure.cliques):
-            for axis, v in enumerate(clique):
-                if v in allowed:
-                    gone = np.setdiff1d(np.arange(self.structure.sizes[v]), allowed[v])
-                    tables[i] = tables[i].copy()
-                    tables[i][(slice(None),) * axis + (gone,)] = -np.inf
+        tables = [  # else masked, for the one path of all evidence
+            _masked(table, [allowed.get(v) for v in clique]) if any(v in allowed for v in clique) else table
+            for table, clique in self.factors
+        ]
         return float(_planned(self.structure, ())[0].contracted(tables))
 
     def _contracted(
@@ -447,9 +444,25 @@ class HostModel:
         return buckets
 
 
+def _masked(table: np.ndarray, allowed: Sequence[np.ndarray | None]) -> np.ndarray:
+    """A log-table without the cells of other codes than those that are allowed on some axes."""
+    masked = np.full(table.shape, -np.inf)
+    if all(codes is None or len(codes) == 1 for codes in allowed):  # slices take a third of the time
+        place: Any = tuple(
+            slice(None) if codes is None else slice(codes[0], codes[0] + 1) for codes in allowed
+        )
+    else:
+        each = zip(allowed, table.shape, strict=True)
+        place = np.ix_(*[np.arange(size) if codes is None else codes for codes, size in each])
+    masked[place] = np.asarray(table)[place]
+    return masked
+
+
 def _structured(sizes: Sequence[int], factors: Sequence[Factor]) -> tuple[Structure, tuple[np.ndarray, ...]]:
     tables, cliques = zip(*factors, strict=True) if factors else ((), ())
-    return Structure(tuple(sizes), cliques), tables
+    left = {v for clique in cliques for v in clique}
+    # a variable that was summed out is no part of the question, and no division of it may count it again
+    return Structure(tuple(size if v in left else 1 for v, size in enumerate(sizes)), cliques), tables
 
 
 class _Question:

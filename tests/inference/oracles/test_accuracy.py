@@ -189,3 +189,15 @@ def test_a_plan_with_fast_products_takes_structural_zeros(all_products_large):
     value, marginals = plan.infer(tables)
     assert errors(LOOP, logits, marginals) <= promise(3.0)
     np.testing.assert_allclose(value, models.log_partition(logits), rtol=1e-6, atol=1e-5)
+
+
+def test_derivatives_of_large_products_with_impossible_rows_are_the_marginals():
+    """A row that is impossible in both of its tables: the log-sum of nothing has derivative 0, not NaN."""
+    rng = np.random.default_rng(0)
+    oracle = Contraction.build(Structure((40, 40, 40), ((0, 1), (1, 2), (0, 2))))
+    tables = [rng.normal(size=(40, 40)) for _ in range(3)]
+    tables[0][3, :] = tables[2][3, :] = -np.inf
+    tables = tuple(map(jnp.asarray, tables))
+    slopes, marginals = jax.grad(lambda t: oracle.infer(t)[0])(tables), oracle.infer(tables)[1]
+    for slope, marginal in zip(slopes, marginals, strict=True):
+        np.testing.assert_allclose(slope, marginal, atol=1e-6)

@@ -232,3 +232,10 @@ def test_large_products_are_larger_where_launches_count(monkeypatch):
     assert not large(path)
     larger = Contraction.build(Structure((200,) * 3, ((0, 1), (1, 2), (2, 0)))).path
     assert large(larger)
+
+
+@pytest.mark.parametrize("cliques", [(), ((0, 1), ())])
+@pytest.mark.parametrize("name", ["auto", "contraction", "host", "levels", "message_passing", "sliced"])
+def test_a_structure_without_a_clique_is_refused(name, cliques):
+    with pytest.raises(ValueError, match="at least one clique"):
+        choose.plan(Structure((2, 3), cliques), ("a", "b"), name)

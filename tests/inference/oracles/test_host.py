@@ -8,6 +8,7 @@ Marginals between cliques of a calibrated tree, with what is kept bounded.
 import dataclasses
 import itertools
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -238,3 +239,13 @@ def test_many_questions_of_a_star_are_answered_by_its_tree(monkeypatch):
         rest = sums / one.sum(axis=1) / other.sum(axis=1)
         joint = np.einsum("hx,hy,h->xy", one, other, rest)
         np.testing.assert_allclose(table, joint / joint.sum(), rtol=1e-9)
+
+
+def test_evidence_of_a_model_of_jax_arrays():
+    rng = np.random.default_rng(3)
+    tables = [rng.normal(size=(3, 4)), rng.normal(size=(4, 2))]
+    structure, allowed = Structure((3, 4, 2), ((0, 1), (1, 2))), {0: np.array([1]), 1: np.array([0, 3])}
+    joint = tables[0][:, :, None] + tables[1][None]
+    truth = np.log(np.exp(joint[1][[0, 3]]).sum())
+    for made in (tables, [jnp.asarray(table, jnp.float32) for table in tables]):
+        assert HostModel(structure, tuple(made)).log_evidence(allowed) == pytest.approx(truth, abs=1e-5)
