@@ -284,6 +284,25 @@ def write_private(path: pathlib.Path, write: Callable[[IO[bytes]], Any]) -> None
         partial.unlink(missing_ok=True)
 
 
+def write_new(path: pathlib.Path, text: Callable[[], str]) -> None:
+    """Write a text into a new file, which is claimed before the text is made: two of a name never are.
+
+    The file is on disk when this returns, and is gone if the text could not be made or written.
+
+    Raises:
+        FileExistsError: the file is there.
+    """
+    with open(path, "xb") as file:
+        try:
+            file.write(text().encode())
+            file.flush()
+            os.fsync(file.fileno())
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+    sync(path.parent)
+
+
 def parse_json(text: str | bytes, **hooks: Any) -> Any:
     """Parse JSON that anybody may have written.
 

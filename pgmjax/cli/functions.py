@@ -148,6 +148,9 @@ def nearest(counts: np.ndarray, rows: int) -> np.ndarray:
     return np.rint(ProperEstimator([0, 1], rows=rows).nearest(counts / rows) * rows)
 
 
+_MOST_PARTS = 1000  # of one, of which a value may be a multiple
+
+
 def _sums(table: PerturbedTable, query: Query, proper: bool) -> tuple[UnbiasedAnswers, np.ndarray]:
     """Return unbiased sums of a query's functions over all rows, and the estimates to tell."""
     column = _column(table, query)
@@ -198,9 +201,23 @@ def _proper_answers(query: Query, domain: Domain, sums: np.ndarray, rows: int) -
 
 
 def _step(values: Sequence[float] | np.ndarray) -> float:
-    """Return the largest number of which all differences are multiples, as values are written; 0 for none."""
-    # twelve digits: a product such as 0.1 * 0.3 is 0.03
-    written = [Fraction(f"{float(value):.12g}") for value in values]
+    """Return the largest number of which all differences are multiples, as values are meant; 0 for none.
+
+    They are fractions such as 1/3, if they are near ones; else what is written with all digits or twelve, by
+    which a product such as 0.1 * 0.3 is 0.03: the largest step of these.
+    """
+    exact = [float(value) for value in values]
+    fractions = [Fraction(value).limit_denominator(_MOST_PARTS) for value in exact]
+    readings = [[Fraction(f"{value!r}") for value in exact], [Fraction(f"{value:.12g}") for value in exact]]
+    if all(
+        abs(each - value) <= 1e-12 * max(1.0, abs(value))
+        for each, value in zip(fractions, exact, strict=True)
+    ):
+        readings.append(fractions)
+    return max(map(_common, readings))
+
+
+def _common(written: Sequence[Fraction]) -> float:
     gaps = [each - written[0] for each in written[1:]]
     scale = math.lcm(*(gap.denominator for gap in gaps))
     return math.gcd(*(int(gap * scale) for gap in gaps)) / scale

@@ -295,12 +295,14 @@ def respond_once(arguments: argparse.Namespace) -> None:
     record = {
         checks.same_word(name, domain) or name: value for name, value in _record(arguments.value).items()
     }
-    text = json.dumps(respond(domain, record, mechanism).to_dict()) + "\n"
+
+    def text() -> str:
+        return json.dumps(respond(domain, record, mechanism).to_dict()) + "\n"
+
     if out is None:
-        print(text, end="")
+        print(text(), end="")
     else:
-        # in full or not at all: a second answer for the same record would tell more of it
-        files.write_private(out, lambda file: file.write(text.encode()))
+        files.write_new(out, text)
 
 
 def _record(texts: Sequence[str]) -> dict[str, str]:

@@ -36,6 +36,7 @@ from pgmjax.queries.workload import as_entry
 _ROUNDING = 1e-9
 IMPOSSIBLE_DEVIATIONS = 20.0
 """Standard deviations by which noise does not move an answer away from the others."""
+_FIT_ROUNDING = 1e-6  # of the largest answer: what a fit may miss
 
 
 def as_history(given: History) -> History:
@@ -61,9 +62,14 @@ def contradiction(
         stddevs: of their noise [rows].
         total: a public number of records among what they are fitted to.
     """
-    apart = np.abs(values - fitted) / stddevs
-    worst = int(np.argmax(apart)) if len(apart) else 0
-    if not len(apart) or not apart[worst] > IMPOSSIBLE_DEVIATIONS:
+    if not len(values):
+        return None
+    # what rounding and a cut of the rank may move is no contradiction
+    rounding = _FIT_ROUNDING * max(np.abs(values).max(), np.abs(fitted).max())
+    missed = np.abs(values - fitted)
+    apart = np.where(missed > rounding, missed, 0) / stddevs
+    worst = int(np.argmax(apart))
+    if not apart[worst] > IMPOSSIBLE_DEVIATIONS:
         return None
     more = "" if total is None else " or the total"
     return (

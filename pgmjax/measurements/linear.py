@@ -126,7 +126,7 @@ class LinearMeasurement(Named):
 
     def over(self, domain: Domain) -> LinearMeasurement:
         """Return the measurement with its query over a domain, checked: see `Query.over`."""
-        if _CHECKED.get(self) is domain:
+        if self._checked_over() is domain:
             return self
         query = self.query.over(domain)
         found = self
@@ -134,8 +134,13 @@ class LinearMeasurement(Named):
             known = self.values, self.stddev, query, self.noise, self.distribution, self.inputs
             found = LinearMeasurement(query.clique, *known)
         found._check_shape(domain)
-        _CHECKED[found] = domain
+        if type(found) is LinearMeasurement:
+            _CHECKED[found] = domain
         return found
+
+    def _checked_over(self) -> Domain | None:
+        # one of a subclass may be equal to another one, or have no hash
+        return _CHECKED.get(self) if type(self) is LinearMeasurement else None
 
     def validate(self, domain: Domain) -> None:
         """Check the measurement against a domain: attributes, sizes, number and shape of the values.
@@ -143,7 +148,7 @@ class LinearMeasurement(Named):
         Raises:
             ValueError: it does not fit. The message gives the expected and the actual shape.
         """
-        if _CHECKED.get(self) is not domain:
+        if self._checked_over() is not domain:
             self.query.check(domain)
             self._check_shape(domain)
 

@@ -239,7 +239,8 @@ class Analysed(Named):
         Args:
             m: number of tables, >= 2; 20 are usual.
             seed: the same seed gives the same tables. It protects nothing and need not be secret.
-            rows: records of each table. Default: as many as its model has.
+            rows: records of each table. Default: as many as its model has; of fewer, `combine` makes errors
+                too large.
 
         Returns:
             Frames of pandas, with labels and values.
@@ -334,6 +335,10 @@ class Analysed(Named):
                 "such as marginals."
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle has: not the models drawn last, which may be many."""
+        return {name: value for name, value in self.__dict__.items() if name != "_last_drawn"}
+
     @functools.cached_property
     def _last_drawn(self) -> dict[tuple[int, int, bool], tuple[GraphicalModel, list[GraphicalModel]]]:
         """The models drawn last: who estimates one thing estimates more, and to fit draws takes seconds."""
@@ -343,10 +348,11 @@ class Analysed(Named):
         self, draws: int, seed: int, *, people: bool
     ) -> tuple[GraphicalModel, list[GraphicalModel]]:
         """Return the model of a fit that little or nothing pulls, and those of draws of the noisy answers."""
-        key, last = (draws, seed, people), self._last_drawn
+        key = draws, checks.integer("seed", seed, low=0), bool(people)
+        last = self._last_drawn
         found = last.get(key)
         if found is None:
-            found = self._fitted_draws(draws, seed, people)
+            found = self._fitted_draws(*key)
             last.clear()  # those of others take memory too
             last[key] = found
         return found

@@ -48,8 +48,9 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     T = (1 + 1/m) b - u, with (m - 1) (1 - u / ((1 + 1/m) b))**2 degrees of freedom, at least 1. Each table
     is drawn from another draw of the model: b holds u once for its people and once for its records, and the
     noise beside. So T is (1 + 2/m) u without any noise, and where it comes out below that, it is that, with
-    m - 1 degrees of freedom (docs/lab/coverage.md has how often such intervals hold). Tables of another
-    origin, whose people are not simulated anew, need the published rule, without that floor.
+    m - 1 degrees of freedom (docs/lab/coverage.md has how often such intervals hold). Tables of fewer records
+    than there are people get too large errors so. Those of another origin, whose people are not simulated
+    anew, need the published rule, without that floor.
 
     Args:
         estimates: of each table [m] or [m, ...], in the analysis' own units.

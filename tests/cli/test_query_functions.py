@@ -192,3 +192,11 @@ def test_proper_sums_of_decimals_and_of_what_has_no_common_step(place, capsys):
     (place / "decimal.json").write_text(json.dumps(decimal))
     assert main(["query", *map(str, asked), "--proper"]) == 2
     assert "leave it out" in capsys.readouterr().err
+
+    decimal[0]["queries"]["age"]["mean"], decimal[0]["queries"]["sex"]["mean"] = (
+        [0, 1 / 3, 2 / 3, 1, 0],
+        [1, 1],
+    )
+    (place / "decimal.json").write_text(json.dumps(decimal))
+    (thirds,) = ask(capsys, *asked, "--proper")["answers"]
+    assert 3 * thirds["estimate"] == pytest.approx(round(3 * thirds["estimate"]), abs=1e-6)

@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from pgmjax import cli
+from pgmjax.cli import perturb
 from pgmjax.cli.typed import as_typed
 
 WRONG = ("", "abc", "1e400", "-1", "nan")
@@ -166,3 +167,27 @@ def test_a_sentence_keeps_its_words():
 )
 def test_advice_is_that_of_the_command_line(words, message, said):
     assert as_typed(message, cli._parser(), ["release", "t.csv", *words]).startswith(said)
+
+
+def test_a_response_is_drawn_once_for_a_file(place, monkeypatch, capsys):
+    """Two answers for one record tell more of it: the file is claimed before one is drawn."""
+    monkeypatch.chdir(place)
+    drawn = []
+    real = perturb.respond
+    monkeypatch.setattr(perturb, "respond", lambda *given: drawn.append(1) or real(*given))
+    words = ["respond", *BASES["respond"][:-1], "once.json"]
+
+    def taken(path):  # another process was faster
+        (place / path).write_text("other")
+        return place / path
+
+    with monkeypatch.context() as patch:
+        patch.setattr(perturb.checks, "new_file", taken)
+        assert cli.main(words) != 0
+    assert not drawn and (place / "once.json").read_text() == "other"
+    (place / "once.json").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(perturb, "respond", lambda *given: (_ for _ in ()).throw(ValueError("no")))
+        assert cli.main(words) != 0
+    assert not (place / "once.json").exists()
+    capsys.readouterr()

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pandas
 import pytest
@@ -151,3 +153,23 @@ def test_labels_of_pandas_are_refused_where_only_their_order_would_count():
                 made()
     plain = people["sex"].value_counts().reindex(["F", "M"]).reset_index(drop=True)
     assert pj.LinearMeasurement(("sex",), plain, 1.0).values.tolist() == [1, 3]
+
+
+def test_a_subclass_with_equality_of_its_own_is_checked_each_time():
+    @dataclasses.dataclass(frozen=True, init=False, repr=False)
+    class Equal(pj.LinearMeasurement):  # equal where the arrays are the same: it has no hash
+        pass
+
+    class Named(pj.LinearMeasurement):
+        def __eq__(self, other):
+            return self.clique == other.clique
+
+        def __hash__(self):
+            return hash(self.clique)
+
+    domain = pj.Domain({"a": 2})
+    for kind in (Equal, Named):
+        good, bad = kind(("a",), [3.0, 4.0], 1.0), kind(("a",), [3.0, 4.0, 5.0], 1.0)
+        assert pj.Estimator(progress=False).fit(domain, [good], 7.0).status is not None
+        with pytest.raises(ValueError, match="a value for each answer"):
+            pj.Estimator(progress=False).fit(domain, [bad], 7.0)

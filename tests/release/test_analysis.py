@@ -105,7 +105,11 @@ def test_draws_are_kept_for_the_next_function_and_no_other_ones(monkeypatch):
     assert not seen and again == first and other == fresh.estimate(median, 5, 1)
     made.estimate(share, 5, 2), made.estimate(share, 5, 2, population=True), made.tables(5, 2)
     assert seen[1:] == [(5, 2, False), (5, 2, True)] and made.estimate(share, 5, 1) == first
-    assert pickle.loads(pickle.dumps(made)).estimate(share, 5, 1) == first
+    copied = pickle.dumps(made)
+    assert len(copied) == len(pickle.dumps(fresh)) and pickle.loads(copied).estimate(share, 5, 1) == first
+    for wrong in ([1], True, -1):
+        with pytest.raises((TypeError, ValueError), match="seed must be"):
+            made.estimate(share, 5, wrong)
 
 
 def test_a_saved_release_says_the_same(tmp_path):
