@@ -336,7 +336,7 @@ class Analysed(Named):
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy or a pickle has: not the models drawn last, which may be many."""
+        """Return the state for a copy or a pickle, without the models drawn last, which may be many."""
         return {name: value for name, value in self.__dict__.items() if name != "_last_drawn"}
 
     @functools.cached_property

@@ -49,7 +49,7 @@ def test_the_trained_model_is_written(call, words, capsys):
         [predictor.predict(marginal(("age", "sex"))), predictor.predict(Product({"age": prefix()}))]
     )
     moved = ~np.isclose(estimates, asked)  # where noise cannot explain the distance from the noisy answers
-    assert (np.isclose(estimates, low) | np.isclose(estimates, high))[moved].all() and moved.mean() < 0.5
+    assert (np.isclose(estimates, low) | np.isclose(estimates, high))[moved].all() and not moved.all()
     assert saved.record["secure"] is True
 
 
