@@ -42,7 +42,10 @@ def losses(measurements: list[pj.LinearMeasurement], model: pj.GraphicalModel) -
 def lines_of(table: Table, split: str, arm: str, steps: int, seeds: list[int]) -> list[dict]:
     """One checkpoint of an arm for all seeds."""
     answers = [list(hdmm_release(table, seed, 1.0, split).measurements) for seed in seeds]
-    batch = engine(**{**ARMS[arm], "max_steps": steps}).fit_batch(table.domain, answers, table.total)
+    start = None
+    if ARMS[arm].get("solver"):  # the paper's algorithms begin at the uniform distribution
+        start = pj.GraphicalModel.from_potentials(table.domain, {}, total=table.total)
+    batch = engine(**{**ARMS[arm], "max_steps": steps}).fit_batch(table.domain, answers, table.total, start)
     return [
         {
             "split": split,
