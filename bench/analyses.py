@@ -32,6 +32,7 @@ from pgmjax.privacy.seeded import SeededBackend
 RECORDS, TABLES, DRAWS, PARTS = 5_000, 20, 20, 25
 KEYS = ("table", "mechanism", "epsilon", "release")
 Z = 1.959963984540054
+FILES = {"replace-one": "analyses", "add-remove": "analyses-add-remove"}
 MECHANISMS = ("marginals", "mst", "batch-aim")
 Rows = Mapping[str, np.ndarray]
 
@@ -183,9 +184,9 @@ def main() -> None:
     options.add_argument("--mechanisms", nargs="+", default=list(MECHANISMS))
     options.add_argument("--epsilons", nargs="+", type=float, default=[1.0, 10.0])
     options.add_argument("--releases", type=int, default=100)
-    options.add_argument("--relation", choices=("replace-one", "add-remove"), default="replace-one")
+    options.add_argument("--relation", choices=tuple(FILES), default="replace-one")
     given = options.parse_args()
-    kept = harness.Results("analyses" + "-add-remove" * (given.relation == "add-remove"), KEYS)
+    kept = harness.Results(FILES[given.relation], KEYS)
     populations = {name: POPULATIONS[name]() for name in given.tables}
     for number in range(given.releases):
         for key in itertools.product(populations, given.mechanisms, given.epsilons, [number]):

@@ -88,7 +88,8 @@ def entropy(lines: Sequence[Line]) -> dict[str, str]:
         errors = ["-" if x[name] is None else f"{x[name]:,.0f}" for name in ("past", "new", "estimate")]
         about = [x["prior"], f"{x['alpha']:g}", x["solver"]]
         if x["queries"] == MANY:
-            alphas.append([x["kind"], *about, *errors, f"{x['at_box']:.2f}"])
+            gap = "-" if x.get("gap") is None else f"{x['gap']:.2f}"
+            alphas.append([x["kind"], *about, *errors, gap, f"{x['at_box']:.2f}"])
         if by_number(x):
             fixed.append([f"{x['queries']:,}", *about, *errors, f"{x['seconds']:.0f}"])
     fixed.sort(key=lambda row: (row[1], int(row[0].replace(",", ""))))
@@ -104,6 +105,7 @@ def entropy(lines: Sequence[Line]) -> dict[str, str]:
         "past",
         "new",
         "5-fold estimate",
+        "gap, nats",
         "share of weights at the box",
     ]
     return {
@@ -119,7 +121,7 @@ def entropy(lines: Sequence[Line]) -> dict[str, str]:
 def by_number(line: Line) -> bool:
     """Return whether a line is of ranges at the alpha and the noise that all numbers of queries have."""
     one = line["task"] == "alpha" and line["kind"] == "ranges" and line["alpha"] == ONE_ALPHA
-    return one and (line["solver"] == "newton" or line["queries"] == MANY)
+    return one and line["solver"] == "newton"
 
 
 def _past(line: Line) -> list[str]:

@@ -116,8 +116,8 @@ def validation(pca: Sequence[Line], entropy: Sequence[Line]) -> Judged:
     runs = [x for x in newest(pca, "count", "kind", "prior") if x["prior"]]
     lost = max(x["chosen"]["past"] / min(min(x["past"]), x["chosen"]["past"]) - 1 for x in runs)
     lost_entropy = []
-    validated = [x for x in of_alphas(entropy) if x["estimate"] is not None]
-    for group in by(validated, "kind", "prior").values():
+    validated = [x for x in entropy if x.get("estimate") is not None]
+    for group in by(of_alphas(validated), "kind", "prior").values():
         least = min(group, key=lambda x: x["estimate"])
         lost_entropy.append(least["past"] / min(x["past"] for x in group) - 1)
     told = (
@@ -132,7 +132,7 @@ def by_count(pca: Sequence[Line], entropy: Sequence[Line]) -> Judged:
     """Answers of one noise: the more of them, the more they say of one another; which way errs less."""
     runs = {x["count"]: x for x in newest(pca, "count", "kind", "prior") if _is(x, x["count"], "range", True)}
     bought = [x for x in entropy if paper000.by_number(x) and x["prior"] == "bought"]
-    learned = {x["queries"]: x for x in sorted(bought, key=lambda x: x["solver"] == "newton")}
+    learned = {x["queries"]: x for x in bought}
     both = sorted(runs.keys() & learned.keys())
     told = "; ".join(
         f"{count:,}: {runs[count]['chosen']['past']:,.0f} and {learned[count]['past']:,.0f}" for count in both

@@ -188,11 +188,13 @@ def analyses(lines: Sequence[Line]) -> dict[str, str]:
 
 def _by_the_published_rule(held: Mapping[str, Any]) -> tuple[bool, float]:
     """Whether an interval held, and its width, where a variance is replaced only if it is not above 0."""
-    between, within = held["parts"]
-    share = within / (1.05 * between)
-    variance, df = (1.05 * between - within, max(19 * (1 - share) ** 2, 1)) if share < 1 else (within, 19)
+    (between, within), m = held["parts"], 20  # tables of a release
+    spread = (1 + 1 / m) * between
+    variance, df = within, float(m - 1)
+    if spread > within:
+        variance, df = spread - within, max((m - 1) * (1 - within / spread) ** 2, 1.0)
     half = float(special.stdtrit(df, 0.975)) * math.sqrt(variance)
-    return abs(held["off"]) <= half, half / 1.959963984540054
+    return abs(held["off"]) <= half, half / float(special.ndtri(0.975))
 
 
 def _low_cells(lines: Sequence[Line]) -> str:

@@ -27,6 +27,7 @@ from pgmjax.local.table import PerturbedTable, ResponseColumn
 from pgmjax.queries import Product, Query, matrix
 
 _MOST_CELLS = 1 << 24  # of functions whose achievable sums are looked through
+_MOST_PARTS = 1000  # of one, of which a value may be a multiple
 
 
 Told = tuple[dict[str, Any], list[str], tuple[str, ...]]
@@ -146,9 +147,6 @@ def noisy(answers: UnbiasedAnswers, number: int) -> str:
 def nearest(counts: np.ndarray, rows: int) -> np.ndarray:
     """Return the proper counts that are nearest to unbiased ones."""
     return np.rint(ProperEstimator([0, 1], rows=rows).nearest(counts / rows) * rows)
-
-
-_MOST_PARTS = 1000  # of one, of which a value may be a multiple
 
 
 def _sums(table: PerturbedTable, query: Query, proper: bool) -> tuple[UnbiasedAnswers, np.ndarray]:

@@ -290,7 +290,7 @@ def _guessed_curvature(solver: solvers.Solver, bound: BoundLoss) -> float:
 
 
 def plan(
-    made: Any,
+    settings: Any,
     domain: Domain,
     cliques: Sequence[Clique],
     known: SideInformation,
@@ -302,7 +302,7 @@ def plan(
     """Plan an exact fit, or refuse it with its forecast; see `Estimator.plan`.
 
     Args:
-        made: the settings, an `Estimator`.
+        settings: an `Estimator`.
         domain: the attributes.
         cliques: those of the loss and of fixed marginals.
         known: masks and prior.
@@ -310,37 +310,37 @@ def plan(
         mesh: devices that share each inference, slice by slice.
         batch: whether it is for compiled programs only.
     """
-    solver = solvers.build(made.solver)
-    if batch and made.oracle == HostContraction.name:
+    solver = solvers.build(settings.solver)
+    if batch and settings.oracle == HostContraction.name:
         raise ValueError("oracle='host' runs one fit at a time: choose oracle='auto' for a batch.")
     if mesh is not None and not solver.runs_on_host:
         raise ValueError(
-            f"solver={made.solver!r} cannot share an inference among the devices of a mesh: JAX does not "
+            f"solver={settings.solver!r} cannot share an inference among the devices of a mesh: JAX does not "
             "differentiate its line search there. Choose solver='auto', or leave the mesh out."
         )
     structure, attributes = Structure.named(domain.sizes, (*cliques, *known.cliques))
-    calls = min(made.max_steps, FIT_STEPS) if made.tol is None else made.max_steps
-    if made.solver == "auto" and sum(map(domain.size, cliques)) <= newton.MOST_CELLS:
+    calls = min(settings.max_steps, FIT_STEPS) if settings.tol is None else settings.max_steps
+    if settings.solver == "auto" and sum(map(domain.size, cliques)) <= newton.MOST_CELLS:
         calls = min(calls, newton.STEPS_BEFORE)
     planned = functools.partial(
         oracles.plan,
         structure,
         attributes,
-        made.oracle,
-        itemsize=np.dtype(dtype or made.dtype).itemsize,
+        settings.oracle,
+        itemsize=np.dtype(dtype or settings.dtype).itemsize,
         copies=solver.copies,
-        max_bytes=made.max_bytes,
+        max_bytes=settings.max_bytes,
         finite=known.finite,
         calls=calls,
         compiled=batch or not solver.runs_on_host,
-        bounded=made.regularisation != "none",
+        bounded=settings.regularisation != "none",
     )
     found = planned(mesh=mesh)
-    if mesh is None and made.devices > 1:
-        own = sharding.of_devices(made.devices)
+    if mesh is None and settings.devices > 1:
+        own = sharding.of_devices(settings.devices)
         if found.oracle.shares_devices and solver.runs_on_host and not batch:
             found = planned(mesh=own)
-    if not made.approximate and device.is_cpu() and found.seconds > LONGEST:
+    if not settings.approximate and device.is_cpu() and found.seconds > LONGEST:
         checks.warn(
             f"an exact fit of these cliques is forecast to take up to {found.seconds / 3600:,.0f} hours: "
             "ask for fewer or smaller ones, or set approximate=True."

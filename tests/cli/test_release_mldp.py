@@ -19,7 +19,7 @@ def call(small_domain, small_columns, tmp_path):
     workload = [["age", "sex"], {"clique": ["age"], "queries": {"age": "prefix"}}]
     (tmp_path / "w.json").write_text(json.dumps(workload))
     given = ["release", str(tmp_path / "t.csv"), "--domain", str(tmp_path / "d.json")]
-    given += ["--workload", str(tmp_path / "w.json"), "--epsilon", "1", "--relation", "add-remove"]
+    given += ["--workload", str(tmp_path / "w.json"), "--epsilon", "0.4", "--relation", "add-remove"]
     given += ["--mechanism", "mldp", "--steps", "50", "--rows", "10", "--out", str(tmp_path / "out")]
     return lambda *words: (main([*given, *words]), tmp_path / "out")
 
@@ -49,7 +49,7 @@ def test_the_trained_model_is_written(call, words, capsys):
         [predictor.predict(marginal(("age", "sex"))), predictor.predict(Product({"age": prefix()}))]
     )
     moved = ~np.isclose(estimates, asked)  # where noise cannot explain the distance from the noisy answers
-    assert (np.isclose(estimates, low) | np.isclose(estimates, high))[moved].all() and not moved.all()
+    assert (np.isclose(estimates, low) | np.isclose(estimates, high))[moved].all() and moved.mean() < 0.5
     assert saved.record["secure"] is True
 
 

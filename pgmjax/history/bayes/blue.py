@@ -311,7 +311,13 @@ class BestLinearUnbiased:
         distributions: tuple[NoiseDistribution, ...],
         covariance: np.ndarray | None = None,
     ) -> BestLinearUnbiased:
-        noise = NoiseCovariance.of([distribution.stddev for distribution in distributions], covariance)
+        stddevs = [distribution.stddev for distribution in distributions]
+        if 0 in stddevs:  # a discrete distribution of a tiny scale
+            raise ValueError(
+                f"answer {stddevs.index(0) + 1} of {len(stddevs):,} has noise that is 0: estimates need some "
+                "on each answer, such as continuous=True has for a tiny scale."
+            )
+        noise = NoiseCovariance.of(stddevs, covariance)
         return cls(coordinates, rows, values, distributions, noise, Information.of(noise.whiten(rows)))
 
     def append(

@@ -172,3 +172,8 @@ def test_bad_input():
         blue.answer(marginal(["a"]))
     with pytest.raises(ValueError, match="the appended answer must be finite"):
         blue.append([1.0, 1.0], np.inf, 1.0)
+
+
+def test_noise_that_is_zero_is_refused_by_its_answer():
+    with pytest.raises(ValueError, match="answer 2 of 3 has noise that is 0"):
+        BestLinearUnbiased.from_matrix(np.eye(3), [1, 2, 3], [1.0, 1e-6, 1.0])
