@@ -74,6 +74,12 @@ POPULATIONS: dict[str, Callable[[], Rows]] = {
 }
 
 
+@functools.cache
+def populated(table: str) -> Rows:
+    """Return a population; it is made once."""
+    return POPULATIONS[table]()
+
+
 def counted(marginal: Callable[[tuple[str, ...]], np.ndarray]) -> dict[str, float]:
     """Return every analysis of a table of counts, given its marginals.
 
@@ -109,7 +115,10 @@ def logistic(pairs: np.ndarray) -> float:
     for _ in range(10):
         p = 1 / (1 + np.exp(-beta @ design))
         curve = (design * (weight * p * (1 - p))) @ design.T
-        beta = beta + np.linalg.solve(curve, design @ (pairs[:, 1] - weight * p))
+        step = np.linalg.solve(curve, design @ (pairs[:, 1] - weight * p))
+        beta = beta + step
+        if np.abs(step).max() < 1e-6:
+            break
     return float(beta[1])
 
 
@@ -130,10 +139,13 @@ def analysed(rows: Rows, sizes: Mapping[str, int]) -> tuple[dict[str, float], di
     return whole, errors
 
 
-def trial(population: Rows, mechanism: str, epsilon: float, seed: int, relation: str) -> dict[str, Any]:
+def trial(table: str, mechanism: str, epsilon: float, number: int, relation: str) -> dict[str, Any]:
     """Release records once, and give every analysis its intervals."""
-    # other records for each mechanism and epsilon, so that all releases are independent
-    rng = np.random.default_rng([seed, MECHANISMS.index(mechanism), round(1000 * epsilon)])
+    # other records and other noise for each, so that all releases are independent
+    places = list(POPULATIONS).index(table), MECHANISMS.index(mechanism)
+    rng = np.random.default_rng([*places, round(1000 * epsilon), number])
+    noise, seed = rng.integers(2**31, size=2).tolist()
+    population = populated(table)
     sizes = {name: int(population[name].max()) + 1 for name in "xyguv"}
     chosen = rng.integers(0, len(population["x"]), RECORDS)
     rows = {name: population[name][chosen] for name in "xyguv"}
@@ -141,7 +153,7 @@ def trial(population: Rows, mechanism: str, epsilon: float, seed: int, relation:
     domain = pj.Domain(sizes)
     delta = 0 if mechanism == "marginals" else 1e-9
     kind = pj.mechanisms.names()[mechanism]
-    maker = kind(epsilon, relation, delta=delta, backend=SeededBackend(seed, insecure=True))
+    maker = kind(epsilon, relation, delta=delta, backend=SeededBackend(noise, insecure=True))
     release = maker.run(
         pj.Dataset.from_columns(domain, rows), pj.Workload.all_kway(domain, 2), show_progress=False
     )
@@ -187,13 +199,10 @@ def main() -> None:
     options.add_argument("--relation", choices=tuple(FILES), default="replace-one")
     given = options.parse_args()
     kept = harness.Results(FILES[given.relation], KEYS)
-    populations = {name: POPULATIONS[name]() for name in given.tables}
     for number in range(given.releases):
-        for key in itertools.product(populations, given.mechanisms, given.epsilons, [number]):
+        for key in itertools.product(given.tables, given.mechanisms, given.epsilons, [number]):
             if key not in kept:
-                name, mechanism, epsilon, _ = key
-                line = dict(zip(KEYS, key, strict=True))
-                kept.add(line | trial(populations[name], mechanism, epsilon, number, given.relation))
+                kept.add(dict(zip(KEYS, key, strict=True)) | trial(*key, given.relation))
         harness.say(f"release {number + 1} of {given.releases}")
 
 

@@ -8,7 +8,11 @@ not have.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import functools
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -103,9 +107,10 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
 def around(estimate: Any, plain: Any, draws: Sequence[Any], *, level: float = 0.95) -> Combined:
     """Return an estimate with an error from draws of a fit that nothing pulls.
 
-    With d the deviations of m draws from that fit, and p that of the estimate from it, the variance is
-    (1 + 1/m) mean(d**2) + p**2, with m degrees of freedom. A fit without negative counts is off to one side,
-    and one that is pulled is further: both are part of the error.
+    With d the deviations of m draws from that fit, its variance is (1 + 1/m) mean(d**2), with m degrees of
+    freedom. The interval is the fit's, widened to hold the estimate, which a pull or counts that cannot be
+    negative may have moved by more than noise does. The estimate's squared standard error has its squared
+    distance from the fit beside the fit's variance.
 
     Args:
         estimate: of the release.
@@ -115,8 +120,13 @@ def around(estimate: Any, plain: Any, draws: Sequence[Any], *, level: float = 0.
     """
     given = np.asarray(draws, np.float64)
     m, centre, about = len(given), np.asarray(estimate, np.float64), np.asarray(plain, np.float64)
-    variance = (1 + 1 / m) * np.square(given - about).mean(axis=0) + np.square(centre - about)
-    return _combined(centre, np.sqrt(variance), np.full(centre.shape, float(m)), level)
+    variance = (1 + 1 / m) * np.square(given - about).mean(axis=0)
+    df = np.full(centre.shape, float(m))
+    low, high = _combined(about, np.sqrt(variance), df, level).interval
+    found = _combined(centre, np.sqrt(variance + np.square(centre - about)), df, level)
+    ends = np.minimum(low, centre), np.maximum(high, centre)
+    lower, upper = (end.item() if end.ndim == 0 else end for end in map(np.asarray, ends))
+    return dataclasses.replace(found, interval=(lower, upper))
 
 
 def _combined(centre: np.ndarray, stderr: np.ndarray, df: np.ndarray, level: float) -> Combined:
@@ -144,10 +154,12 @@ def _numbers(name: str, given: Any) -> np.ndarray:
     ) from None
 
 
-EMPTY, ROUNDS, FLOOR = 8.0, 2, 0.15
+EMPTY, ROUNDS, FLOOR = 8.0, 3, 0.15
 """Share of a table's lowering over that of its negative answers, refits, and the least count by which a noise
 is divided, in its standard deviations. Chosen for the coverage of slopes and means of single tables of two
-columns at three levels of noise (docs/lab/coverage.md)."""
+columns at three levels of noise (docs/lab/coverage.md), as are the two that follow."""
+STEP, DEGREE = 2.0, 2
+"""How many times what a fit lost of a moment its answers are moved, and the highest power in a moment."""
 Fits = Callable[[Sequence[Sequence[LinearMeasurement]], Sequence[float] | None, bool], list[GraphicalModel]]
 """Fits models to rows of noisy answers of one structure. Given are the rows, the number of records of each
 (None for answers as they were drawn), and whether roughly will do."""
@@ -176,51 +188,144 @@ def draws_of(
 
 
 def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[GraphicalModel]:
-    """Return models of rows of noisy answers, in which cells that noise alone may fill are empty.
+    """Return models of rows of noisy answers that lose less dependence than fits without negative counts do.
 
     A model has no negative counts. So the noise of empty cells stays in a fit where it is positive, and all
     other cells give up what that adds: what depends on one another seems to depend less, and less again in
-    fits about such a fit. Here each fit after the first one is to answers that are lowered by
-    ``share * stddev**2 / (count + FLOOR * stddev)``, with the count of the fit before: steps of reweighting
-    that lower the loss plus ``share`` times the sum of log(count + FLOOR * stddev). With a share of 1, cells
-    below about two standard deviations become empty. The share of a table is `EMPTY` times that of its
-    negative answers, at most 1, as a table without empty cells has hardly any; answers other than counts of
-    cells stay. The number of records is that of the first fit.
+    fits about such a fit. Here each fit after the first one is to answers that the fit before changed, in
+    two ways.
+
+    They are lowered by ``share * stddev**2 / (count + FLOOR * stddev)``, with the count of the fit before:
+    steps of reweighting that lower the loss plus ``share`` times the sum of log(count + FLOOR * stddev). With
+    a share of 1, cells below about two standard deviations become empty. The share of a table is `EMPTY`
+    times that of its negative answers, at most 1, as a table without empty cells has hardly any.
+
+    And they are moved so that moments (`_Moments`) come out as they were answered: steps of the method
+    of multipliers. Moments of noisy answers have no bias, and means, slopes and correlations are made of
+    them.
+
+    Answers other than counts of cells stay. The number of records is that of the first fit.
 
     Args:
         rows: noisy answers, of the same cliques and queries in each row.
         fitted: how to fit.
 
     References:
-        Candes, Wakin and Boyd 2008, "Enhancing sparsity by reweighted l1 minimization", equation 8.
+        Candes, Wakin and Boyd 2008, "Enhancing sparsity by reweighted l1 minimization", equation 8; Hestenes
+        1969, "Multiplier and gradient methods", section 4.
     """
-    shares = [[_empty_share(one) for one in row] for row in rows]
-    rounds = ROUNDS if np.any(shares) else 0
+    places = [place for place, one in enumerate(rows[0]) if is_marginal(one)]
+    marginals = [rows[0][place] for place in places]
+    answered = [np.stack([row[place].flat_values() for row in rows]).astype(np.float64) for place in places]
+    shares = [np.minimum(1.0, EMPTY * (each < 0).mean(axis=1, keepdims=True)) for each in answered]
+    rounds = ROUNDS if any(np.any(each) for each in shares) else 0
     models = fitted(rows, None, rounds > 0)
-    # lowered answers add up to fewer records than there are
+    # changed answers add up to another number of records than there are
     totals = [float(model.total) for model in models]
+    moments = [
+        _Moments(one.clique, models[0].domain.shape_of(one.clique), float(np.mean(one.row_stddevs() ** 2)))
+        for one in marginals
+    ]
+    moved = [np.zeros_like(each) for each in answered]
     for left in reversed(range(rounds)):
-        lowered = [
-            [_lowered(one, share, model) for one, share in zip(row, own, strict=True)]
-            for row, own, model in zip(rows, shares, models, strict=True)
-        ]
-        models = fitted(lowered, totals, left > 0)
+        counts = [np.stack([np.ravel(model.answer(one.query)) for model in models]) for one in marginals]
+        missing = [values - fit for values, fit in zip(answered, counts, strict=True)]
+        moved = [one + STEP * more for one, more in zip(moved, _lost(moments, missing), strict=True)]
+        changed = [list(row) for row in rows]
+        for number, place in enumerate(places):
+            spread = marginals[number].row_stddevs()
+            values = _lowered(answered[number], spread, shares[number], counts[number]) + moved[number]
+            for row, own in zip(changed, values, strict=True):
+                row[place] = dataclasses.replace(row[place], values=own.reshape(row[place].values.shape))
+        models = fitted(changed, totals, left > 0)
     return models
 
 
-def _empty_share(measurement: LinearMeasurement) -> float:
-    if not is_marginal(measurement):
-        return 0.0
-    return min(1.0, EMPTY * float(np.mean(measurement.flat_values() < 0)))
-
-
-def _lowered(measurement: LinearMeasurement, share: float, model: GraphicalModel) -> LinearMeasurement:
-    """Return answers lowered by what a cell's noise may add to its count, none far below 0."""
-    values, spread = measurement.flat_values().astype(np.float64), measurement.row_stddevs()
-    less = values - share * spread**2 / (np.ravel(model.answer(measurement.query)) + FLOOR * spread)
+def _lowered(values: np.ndarray, spread: np.ndarray, share: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Return answers [draws, cells] lowered by what a cell's noise may add to its count, none far below 0."""
+    less = values - share * spread**2 / (counts + FLOOR * spread)
     # further down they would change no fit, but its loss, by which it is judged whether noise explains it
-    less = np.maximum(less, np.minimum(values, -spread))
-    stddev = measurement.stddev.reshape(-1) if measurement.stddev.ndim else measurement.stddev
-    return LinearMeasurement(
-        measurement.clique, less, stddev, measurement.query, measurement.noise, measurement.distribution
-    )
+    return np.maximum(less, np.minimum(values, -spread))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Moments:
+    """The moments of one marginal.
+
+    A moment is the total over cells of a polynomial of the code of one attribute, or of a product of those of
+    two, of degrees 1 to `DEGREE`.
+
+    Attributes:
+        clique: of the marginal.
+        shape: of its table.
+        variance: mean of its cells' noise.
+    """
+
+    clique: tuple[str, ...]
+    shape: tuple[int, ...]
+    variance: float
+
+    @property
+    def groups(self) -> list[tuple[str, ...]]:
+        """The names that moments are of: one each, and pairs."""
+        names = sorted(self.clique)
+        return [(name,) for name in names] + list(itertools.combinations(names, 2))
+
+    def cells(self, group: tuple[str, ...]) -> int:
+        """Number of cells that a total over the other attributes adds up."""
+        return math.prod(self.shape) // math.prod(self._sizes(group))
+
+    def of(self, cells: np.ndarray, group: tuple[str, ...]) -> np.ndarray:
+        """Return the moments [draws, degrees, ...] of numbers in cells [draws, cells]."""
+        table = cells.reshape(-1, *self.shape)
+        found = table.sum(axis=tuple(1 + k for k, name in enumerate(self.clique) if name not in group))
+        left = [name for name in self.clique if name in group]
+        found = np.moveaxis(found, [1 + left.index(name) for name in group], range(1, len(group) + 1))
+        for size in self._sizes(group):
+            # the first axis of codes becomes the last one, of degrees
+            found = np.tensordot(found, _polynomials(size), axes=(1, 0))
+        return found
+
+    def spread(self, moments: np.ndarray, group: tuple[str, ...]) -> np.ndarray:
+        """Return the least numbers in cells [draws, cells] that have some moments and no others."""
+        for size in self._sizes(group):
+            moments = np.tensordot(moments, _polynomials(size), axes=(1, 1))
+        left = [name for name in self.clique if name in group]
+        moments = np.moveaxis(moments, range(1, len(group) + 1), [1 + left.index(name) for name in group])
+        thin = [size if name in group else 1 for name, size in zip(self.clique, self.shape, strict=True)]
+        table = np.broadcast_to(moments.reshape(-1, *thin), (len(moments), *self.shape))
+        return table.reshape(len(moments), -1) / self.cells(group)
+
+    def _sizes(self, group: tuple[str, ...]) -> list[int]:
+        return [self.shape[self.clique.index(name)] for name in group]
+
+
+def _lost(moments: Sequence[_Moments], missing: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return what to add to the cells of fits so that moments come out as they were answered.
+
+    What a fit lost of a moment is the mean of what is missing in each marginal that holds it, with weights
+    1/variance: where noise makes them disagree, a fit is not to follow each.
+
+    Args:
+        moments: of each marginal.
+        missing: answers less those of the fits, each [draws, cells].
+    """
+    sums: dict[tuple[str, ...], Any] = collections.defaultdict(float)
+    weights: dict[tuple[str, ...], float] = collections.defaultdict(float)
+    for one, cells in zip(moments, missing, strict=True):
+        for group in one.groups:
+            weight = 1 / (one.variance * one.cells(group))
+            weights[group] += weight
+            sums[group] = sums[group] + weight * one.of(cells, group)
+    return [
+        np.sum([one.spread(sums[group] / weights[group], group) for group in one.groups], axis=0)
+        for one in moments
+    ]
+
+
+@functools.cache
+def _polynomials(size: int) -> np.ndarray:
+    """Return orthonormal polynomials of the codes 0 to size - 1 [size, degrees], without the constant one."""
+    degrees = min(DEGREE, size - 1)
+    codes = np.linspace(-1, 1, size) if size > 1 else np.zeros(1)
+    return np.linalg.qr(np.vander(codes, degrees + 1, increasing=True))[0][:, 1:]

@@ -8,7 +8,7 @@ import scipy.stats
 
 import pgmjax as pj
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.uncertainty import bootstrap
+from pgmjax.uncertainty import bootstrap, posterior
 from pgmjax.uncertainty.posterior import draws_of, emptied
 
 SIZES = {"a": 3, "b": 2, "c": 4}
@@ -175,8 +175,53 @@ def test_dependence_is_not_lost_where_most_cells_are_empty():
     assert kept.std() < 1.5 * plain.std()
 
 
-def test_tables_without_empty_cells_and_other_answers_are_fitted_once():
+@pytest.mark.parametrize(("rounds", "share"), [(3, 0.5), (8, 0.2)])
+def test_moments_come_out_as_they_were_answered(monkeypatch, rounds, share):
+    monkeypatch.setattr(posterior, "ROUNDS", rounds)
+    domain, total, rng = pj.Domain({"x": 10, "y": 10}), 5000.0, np.random.default_rng(1)
+    true = rng.dirichlet(np.full(100, 0.1)).reshape(10, 10) * total
+    rows = [[pj.LinearMeasurement(("x", "y"), true + rng.normal(0, 28, (10, 10)), 28.0)] for _ in range(8)]
+
+    def fitted(given, totals=None, roughly=False):
+        return [fit.model for fit in PLAIN.fit_batch(domain, given, total)]
+
+    def lost(models):
+        codes = np.arange(10) - 4.5
+        tables = [row[0].values - one.marginal(("x", "y")) for row, one in zip(rows, models, strict=True)]
+        return np.array([[t.sum(1) @ codes, codes @ t.sum(0), codes @ t @ codes] for t in tables])
+
+    before, after = np.abs(lost(fitted(rows))).mean(axis=0), np.abs(lost(emptied(rows, fitted))).mean(axis=0)
+    assert (after < share * before).all()
+
+
+def test_what_marginals_miss_of_a_moment_is_their_weighted_mean():
+    line = np.array([-1.0, 0.0, 1.0]) / math.sqrt(2)  # the straight line over codes of a, of length 1
+    precise = posterior._Moments(("a", "b"), (3, 2), 1.0)
+    other = posterior._Moments(("c", "a"), (4, 3), 4.0)
+    missing = [np.repeat(line, 2)[None], np.zeros((1, 12))]
+    # 2 with variance 2, and 0 with variance 16
+    mean = (2 / 2) / (1 / 2 + 1 / 16)
+    to_precise, to_other = posterior._lost([precise, other], missing)
+    np.testing.assert_allclose(to_precise[0], np.repeat(line, 2) * mean / 2, atol=1e-12)
+    np.testing.assert_allclose(to_other[0], np.tile(line, 4) * mean / 4, atol=1e-12)
+
+
+@pytest.mark.parametrize("clique", [("a", "b", "c"), ("c", "b", "a"), ("b",)])
+def test_moments_of_any_order_of_attributes_are_those_of_records(clique):
+    """A direction with moments alone is what misses; and one in which no code or pair varies is not."""
+    shape, rng = tuple(SIZES[name] for name in clique), np.random.default_rng(2)
+    moments = posterior._Moments(clique, shape, 1.0)
+    axes = np.meshgrid(*(np.arange(size) for size in shape), indexing="ij")
+    codes = dict(zip(clique, axes, strict=True))
+    kept = sum(rng.normal() * codes[one] * codes[two] for one in clique for two in clique)
+    kept = np.ravel(kept - kept.mean())[None]
+    np.testing.assert_allclose(posterior._lost([moments], [kept])[0], kept, atol=1e-9)
+    np.testing.assert_allclose(posterior._lost([moments], [np.full_like(kept, 3.0)])[0], 0, atol=1e-9)
+
+
+def test_tables_without_empty_cells_and_other_answers_are_fitted_once(monkeypatch):
     calls = []
+    monkeypatch.setattr(posterior, "STEP", 0.0)  # what is moved for moments has tests of its own
 
     def fitted(rows, totals, roughly):
         calls.append((rows, roughly))
@@ -191,8 +236,8 @@ def test_tables_without_empty_cells_and_other_answers_are_fitted_once():
     sparse = pj.LinearMeasurement(("c",), [60.0, 45.0, -4.0, 3.0], 5.0)
     emptied([[full, below, sparse]], fitted)
     lowered = calls[-1][0][0]
-    assert [roughly for _, roughly in calls] == [False, True, True, False]
-    assert len(calls) == 4 and lowered[0].values.tolist() == full.flat_values().tolist()
+    assert [roughly for _, roughly in calls] == [False, True, True, True, False]
+    assert len(calls) == 5 and lowered[0].values.tolist() == full.values.tolist()
     assert lowered[1].values.tolist() == below.values.tolist()
     # 60 - 25 / (count + 0.75) and so on, and nothing further than one standard deviation below 0
     less = np.array([60.0, 45.0, -4.0, 3.0]) - lowered[2].values
