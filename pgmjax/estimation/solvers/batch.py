@@ -82,10 +82,11 @@ def _admit(
 @functools.cache
 def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
     """Return the programs to run a block, admit fits and gather points, on one device or a mesh."""
-    compiled = functools.partial(jit, long_run=True)
+    # a block runs many times, and what admits fits once for each
+    long = functools.partial(jit, long_run=True)
     gather = jit(lambda points: points, out_shardings=None if mesh is None else replicated(mesh))
     if mesh is None:
-        return compiled(_block, donate_argnums=(2,)), compiled(_admit, donate_argnums=(2,)), gather
+        return long(_block, donate_argnums=(2,)), jit(_admit, donate_argnums=(2,)), gather
     block = over_rows(mesh, _block, rows_in=(False, False, True, True, False), rows_out=(True, True, True))
     rows, every = row_sharding(mesh), replicated(mesh)
 
@@ -94,8 +95,8 @@ def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
         return slots, point, jax.lax.with_sharding_constraint(ends, every)
 
     return (
-        compiled(gathered, donate_argnums=(2,)),
-        compiled(_admit, donate_argnums=(2,), out_shardings=rows),
+        long(gathered, donate_argnums=(2,)),
+        jit(_admit, donate_argnums=(2,), out_shardings=rows),
         gather,
     )
 
