@@ -180,10 +180,29 @@ def analyses(lines: Sequence[Line]) -> dict[str, str]:
         mechanisms.append([mechanism, f"{epsilon:.0f}", str(len(inside)), *shares])
     return {
         "all": markdown(head, rows),
+        "pooled": _pooled(last),
+        "wide": _widths(last, 10.0),
         "mechanisms": markdown(["mechanism", "epsilon", "intervals", "`tables`", "`estimate`"], mechanisms),
         "number": f"{len(last):,}",
         "low": _low_cells(last),
     }
+
+
+def _pooled(lines: Sequence[Line]) -> str:
+    """How often intervals of each analysis held over everything that was measured together."""
+    rows = []
+    for name in lines[0]["held"]:
+        some = [x["held"][name] for x in lines if x["held"][name]["inside"]]
+        told = (f"{100 * statistics.mean(x[way][0] for x in some):.1f}" for way in ("tables", "draws"))
+        rows.append([name, f"{len(some):,}", *told])
+    return markdown(["analysis", "intervals", "`tables`", "`estimate`"], rows)
+
+
+def _widths(lines: Sequence[Line], epsilon: float) -> str:
+    """The geometric mean of widths at an epsilon beside those of the records, by route."""
+    some = [x for line in lines if line["epsilon"] == epsilon for x in line["held"].values() if x["inside"]]
+    tables, draws = (statistics.geometric_mean(x[way][1] for x in some) for way in ("tables", "draws"))
+    return f"{tables:.2f} times as wide (`tables`) and {draws:.2f} times (`estimate`)"
 
 
 def _by_the_published_rule(held: Mapping[str, Any]) -> tuple[bool, float]:
@@ -215,16 +234,17 @@ def _low_cells(lines: Sequence[Line]) -> str:
 
 
 def emptied(lines: Sequence[Line]) -> str:
-    """How often intervals of single tables held, by the refits that leave cells empty."""
-    last, rows = newest(lines, "table", "pair", "stddev", "rounds"), []
-    rounds = sorted({line["rounds"] for line in last})
+    """How often intervals of single tables held, by the number of refits and the degree of kept moments."""
+    last, rows = newest(lines, "table", "pair", "stddev", "rounds", "degree"), []
+    variants = list(dict.fromkeys((line["rounds"], line["degree"]) for line in last))
     for stddev in sorted({line["stddev"] for line in last}, reverse=True):
         for table, pair in dict.fromkeys((line["table"], line["pair"]) for line in last):
             some = {
-                line["rounds"]: line
+                (line["rounds"], line["degree"]): line
                 for line in last
                 if (line["table"], line["pair"], line["stddev"]) == (table, pair, stddev)
             }
-            told = [", ".join(f"{100 * held:.0f}" for held in some[number]["held"]) for number in rounds]
+            told = [", ".join(f"{100 * held:.0f}" for held in some[each]["held"]) for each in variants]
             rows.append([f"{stddev:g}", f"{table}: {' and '.join(pair)}", *told])
-    return markdown(["noise", "pair", *(f"{number} refits" for number in rounds)], rows)
+    named = [f"{rounds}" + (f", degree {degree}" if degree else "") for rounds, degree in variants]
+    return markdown(["noise", "pair", *named], rows)
