@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, files
+from pgmjax._internal import checks
 from pgmjax.data.attribute import code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -350,6 +350,8 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Any]:
         >>> [fact.total for fact in read_constraints("facts.json")]
         [100.0]
     """
+    from pgmjax._internal import files  # which a fit does without
+
     file = pathlib.Path(path)
     if not file.is_file():
         raise ValueError(files.absent("constraint file", path))

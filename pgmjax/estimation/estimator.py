@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from pgmjax._internal import checks, sharding
+from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique, as_cliques
@@ -290,6 +290,7 @@ class Estimator(Named):
             >>> [fit.model.marginal(("a",)).round(2).tolist() for fit in batch], batch.status.tolist()
             ([[30.0, 10.0], [5.0, 15.0]], [0, 0])
         """
+        from pgmjax._internal import sharding
         from pgmjax.estimation import batch  # which single fits do without
 
         domain = as_domain(domain, "Estimator().fit_batch(domain, measurements)", measurements)

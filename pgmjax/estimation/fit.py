@@ -23,7 +23,7 @@ import numpy as np
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation import regularisation, side_information, solvers, views
+from pgmjax.estimation import regularisation, side_information, solvers
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers import loop, newton
@@ -111,9 +111,13 @@ class Fit(Named):
         Raises:
             ValueError: no solver ran, so there is nothing to draw.
         """
+        from pgmjax.estimation import views  # of notebooks
+
         return views.plot_trace(self, ax)
 
     def _repr_html_(self) -> str:
+        from pgmjax.estimation import views  # of notebooks
+
         return views.fit_html(self)
 
 

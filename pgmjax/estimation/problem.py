@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax._internal import checks, device, sharding
+from pgmjax._internal import checks, device
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
@@ -337,6 +337,8 @@ def plan(
     )
     found = planned(mesh=mesh)
     if mesh is None and settings.devices > 1:
+        from pgmjax._internal import sharding
+
         own = sharding.of_devices(settings.devices)
         if found.oracle.shares_devices and solver.runs_on_host and not batch:
             found = planned(mesh=own)

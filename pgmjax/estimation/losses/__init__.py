@@ -8,14 +8,16 @@ what they must have), one export line and its name here, which the command line 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmjax._internal import checks, migration
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
-from pgmjax.estimation.losses.custom import Custom
 from pgmjax.estimation.losses.norms import L1, L2
 from pgmjax.measurements.linear import LinearMeasurement
+
+if TYPE_CHECKING:
+    from pgmjax.estimation.losses.custom import Custom
 
 __all__ = ["L1", "BoundLoss", "Custom", "Loss"]
 
@@ -62,7 +64,7 @@ def setting(loss: str | Loss | Callable[..., Any]) -> Loss:
     loss = check(loss)
     if isinstance(loss, str):
         return _BY_NAME[loss]()
-    return loss if isinstance(loss, Loss) else Custom(loss)
+    return loss if isinstance(loss, Loss) else _later()["Custom"](loss)
 
 
 def build(
@@ -94,4 +96,11 @@ def build(
     return setting(loss).bind(domain, measurements, total, dtype)
 
 
-migration.answer(globals())
+def _later() -> dict[str, Any]:
+    """Return the loss of a function, which fits of named losses do without."""
+    from pgmjax.estimation.losses.custom import Custom
+
+    return {"Custom": Custom}
+
+
+migration.answer(globals(), _later)
