@@ -18,7 +18,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.losses.norms import L2
+from pgmjax.estimation.losses.linear import L2
 from pgmjax.inference.plan.structure import MOST_CELLS
 from pgmjax.measurements.linear import LinearMeasurement, is_marginal
 from pgmjax.model.graphical import GraphicalModel, many_marginals

@@ -355,7 +355,7 @@ FAULTS = (
     ),
     Fault(
         "the slack of smoothed L1 is half of what it may be",
-        "pgmjax.estimation.losses.norms",
+        "pgmjax.estimation.losses.linear",
         "BoundL1.slack",
         old="2",
         new="4",

@@ -1,6 +1,6 @@
 """Losses: convex functions of marginals that a fit minimises.
 
-`base` is the interface. `norms` are L1 and L2, of the residuals of `linear`; `custom` is any convex function,
+`base` is the interface. `linear` has L1 and L2, of residuals of the answers; `custom` is any convex function,
 `transcript` is for DualQuery. A new loss is one file with a `Loss` and its `BoundLoss` (whose docstring says
 what they must have), one export line and its name here, which the command line lists too.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pgmjax._internal import checks, migration
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
-from pgmjax.estimation.losses.norms import L1, L2
+from pgmjax.estimation.losses.linear import L1, L2
 from pgmjax.measurements.linear import LinearMeasurement
 
 if TYPE_CHECKING:
