@@ -5,7 +5,7 @@
 - `FunctionalDependency`: attributes that determine another one.
 - `FixedMarginal`: a marginal that is known exactly.
 
-`read_constraints` reads them from a file. `estimation.side_information` checks that they are consistent.
+`read_constraints` reads them from a file. `estimation.feasibility` checks that they are consistent.
 """
 
 from __future__ import annotations
@@ -328,6 +328,28 @@ _KINDS: Mapping[str, tuple[type[Any], tuple[str, ...], str]] = {
     "fixed-marginal": (FixedMarginal, ("clique", "counts"), '"counts": [60, 40]'),
 }
 """The kinds of a constraint file: a class, its arguments, and how some of them are written."""
+
+
+Constraint = StructuralZeros | AllowedSet | FunctionalDependency | FixedMarginal
+
+
+def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
+    """Return constraints as a list.
+
+    Raises:
+        TypeError: a single constraint, not a list, or an entry that is not a constraint.
+    """
+    if isinstance(constraints, Constraint):
+        constraints = [constraints]
+    then = "give a list such as [StructuralZeros(clique, mask), FixedMarginal(clique, counts)]"
+    found = list(checks.several("constraints", constraints, "constraints", then))
+    for constraint in found:
+        checks.kind(
+            constraint,
+            Constraint,
+            "constraints must be StructuralZeros, AllowedSet, FunctionalDependency or FixedMarginal",
+        )
+    return found
 
 
 def read_constraints(path: str | os.PathLike[str]) -> list[Any]:

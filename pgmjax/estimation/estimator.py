@@ -14,11 +14,10 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique, as_cliques
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.estimation import losses, problem, regularisation, solvers
-from pgmjax.estimation.constraints import FixedMarginal
+from pgmjax.estimation.constraints import Constraint, FixedMarginal, listed
 from pgmjax.estimation.fit import Fit, fit_steps
 from pgmjax.estimation.losses.base import unique_cliques
-from pgmjax.estimation.problem import FitProblem, FitProgress
-from pgmjax.estimation.side_information import Constraint, SideInformation, listed, total_of
+from pgmjax.estimation.problem import FitProblem, FitProgress, SideInformation, total_of
 from pgmjax.estimation.solvers.loop import run_single
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import check as check_oracle

@@ -23,7 +23,7 @@ import numpy as np
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation import regularisation, side_information, solvers
+from pgmjax.estimation import feasibility, regularisation, solvers
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers import loop, newton
@@ -518,7 +518,7 @@ def _projected(
     problem, known = state.problem, state.problem.known
     structure, _ = Structure.named(problem.domain.sizes, (*problem.cliques, *known.cliques))
     targets = split(host.targets, host.shapes)
-    fitted = side_information.proportional_fit(
+    fitted = feasibility.proportional_fit(
         HostModel(structure, (*tables, *known.tables)), host.held, [targets[i] for i in host.held], SWEEPS
     )
     moved = [table - table.max() for table in fitted.model.tables[: len(host.shapes)]]

@@ -420,7 +420,7 @@ FAULTS = (
     ),
     Fault(
         "feasibility is not asked of zeros together",
-        "pgmjax.estimation.side_information",
+        "pgmjax.estimation.feasibility",
         "_feasible",
         old=(
             "if not np.isfinite(best + scale):\n    return False\ntargets = [c.probabilities for c in fixed]"
@@ -430,7 +430,7 @@ FAULTS = (
     ),
     Fault(
         "proportional fitting looks at the last marginal only",
-        "pgmjax.estimation.side_information",
+        "pgmjax.estimation.feasibility",
         "proportional_fit",
         old="max(distance, off)",
         new="off",
