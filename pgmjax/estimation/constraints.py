@@ -330,6 +330,7 @@ _KINDS: Mapping[str, tuple[type[Any], tuple[str, ...], str]] = {
 """The kinds of a constraint file: a class, its arguments, and how some of them are written."""
 
 
+AGREE = 1e-9  # relative: by how much totals of fixed marginals may differ, which are public and exact
 Constraint = StructuralZeros | AllowedSet | FunctionalDependency | FixedMarginal
 
 

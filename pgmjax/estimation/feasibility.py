@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros, listed
+from pgmjax.estimation.constraints import AGREE, FixedMarginal, StructuralZeros, listed
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import USUAL, HostModel
 from pgmjax.inference.plan import contraction
@@ -29,7 +29,6 @@ from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp, host_max
 
 SWEEPS = 300  # of proportional fitting before feasibility is left undecided
-AGREE = 1e-9  # relative: totals are public and exact
 
 # limits of proportional fitting
 EXACT = 1e-10  # nats: relative error of the cells

@@ -23,7 +23,7 @@ import numpy as np
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation import feasibility, regularisation, solvers
+from pgmjax.estimation import regularisation, solvers
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers import loop, newton
@@ -514,6 +514,8 @@ def _projected(
     state: FitState, objective: Objective, host: Equalities, point: Evaluation
 ) -> tuple[Evaluation, Objective, float, bool]:
     """Project a point onto the fixed marginals; return it, the float64 objective, gap and feasibility."""
+    from pgmjax.estimation import feasibility  # which fits without constraints do without
+
     tables = _tables(objective, point.potentials)
     problem, known = state.problem, state.problem.known
     structure, _ = Structure.named(problem.domain.sizes, (*problem.cliques, *known.cliques))

@@ -21,8 +21,8 @@ from pgmjax._internal.arrays import precision
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain, differing
-from pgmjax.estimation import feasibility, losses, regularisation, solvers
-from pgmjax.estimation.constraints import Constraint, FixedMarginal, StructuralZeros, listed
+from pgmjax.estimation import losses, regularisation, solvers
+from pgmjax.estimation.constraints import AGREE, Constraint, FixedMarginal, StructuralZeros, listed
 from pgmjax.estimation.losses.base import BoundLoss, Loss, unique_cliques
 from pgmjax.estimation.solvers import newton
 from pgmjax.estimation.solvers.objective import Equalities, Objective, Prior
@@ -157,6 +157,8 @@ class SideInformation:
                 f"{differing(domain, prior.domain)}."
             )
         constraints = listed(constraints)
+        from pgmjax.estimation import feasibility  # which fits without constraints do without
+
         zeros = feasibility.require_feasible(domain, constraints, support(prior))
         fixed: dict[frozenset[str], FixedMarginal] = {}
         for constraint in constraints:
@@ -228,7 +230,7 @@ def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
     total = None if total is None else checks.total(total)
     if not fixed:
         return total
-    if total is not None and abs(total - fixed[0].total) > feasibility.AGREE * fixed[0].total:
+    if total is not None and abs(total - fixed[0].total) > AGREE * fixed[0].total:
         raise ValueError(
             f"the constraints are infeasible: the fixed marginal over {fixed[0].clique} sums to "
             f"{fixed[0].total:,.6g}, and the total that was given is {total:,.6g}: a fixed marginal holds "

@@ -65,7 +65,7 @@ class GraphicalModel(ModelRows):
     domain: Domain
     potentials: CliqueVector
     total: float
-    known_marginals: CliqueVector = dataclasses.field(default_factory=lambda: CliqueVector((), ()))
+    known_marginals: CliqueVector = dataclasses.field(default_factory=functools.partial(CliqueVector, (), ()))
     limits: QuestionLimits = USUAL
     inputs: tuple[Input, ...] = ()
     _format: ClassVar[formats.Format] = formats.MODEL
