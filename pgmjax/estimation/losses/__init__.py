@@ -64,7 +64,11 @@ def setting(loss: str | Loss | Callable[..., Any]) -> Loss:
     loss = check(loss)
     if isinstance(loss, str):
         return _BY_NAME[loss]()
-    return loss if isinstance(loss, Loss) else _later()["Custom"](loss)
+    if isinstance(loss, Loss):
+        return loss
+    from pgmjax.estimation.losses.custom import Custom  # of a function alone
+
+    return Custom(loss)
 
 
 def build(
