@@ -216,7 +216,9 @@ import json, sys
 import pgmjax as pj
 noisy = [pj.LinearMeasurement(("a", "b"), [[9, 1], [2, 8]], 1.0)]
 pj.Estimator(progress=False).fit(pj.Domain({"a": 2, "b": 2}), noisy, 20)
-before = [m for m in ("optax", "chex", "pgmjax.estimation.region_fit") if m in sys.modules]
+others = ["estimation.region_fit", "estimation.views", "model.mixture", "model.regions", "model.io"]
+others += ["inference.oracles." + name for name in ("belief_propagation", "levels", "chain", "sliced")]
+before = [m for m in ("optax", "chex", *("pgmjax." + name for name in others)) if m in sys.modules]
 print(json.dumps([before, pj.estimation.fit_local.__name__, "fit_mixture" in dir(pj.estimation)]))
 """
     assert run_python(code) == [[], "fit_local", True]

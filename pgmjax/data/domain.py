@@ -23,11 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, html
+from pgmjax._internal import checks
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain_file import read_domain_file, write_file
 from pgmjax.data.entry import shown
 from pgmjax.data.value import is_missing, moment_of, plain_text
 
@@ -181,10 +180,14 @@ class Domain(Named):
                 JSON or YAML, nested too deep, with numbers of more than 400 digits, or with aliases that
                 stand for more than a million entries.
         """
+        from pgmjax.data.domain_file import read_domain_file  # which a fit does without
+
         return read_domain_file(path, cls._of_file)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a domain file that does not exist yet: .json, .yaml or .yml."""
+        from pgmjax.data.domain_file import write_file
+
         write_file(checks.new_file(path), self.to_dict())
 
     @classmethod
@@ -221,6 +224,8 @@ class Domain(Named):
         return f"Domain({{{sizes}}})"
 
     def _repr_html_(self) -> str:
+        from pgmjax._internal import html  # of notebooks
+
         rows = ((a.name, a.size, _kind(a)) for a in self._attributes)
         facts = {"attributes": len(self), "cells": self.size()}
         return html.card("Domain", facts, html.table(("attribute", "size", "codes"), rows, len(self)))

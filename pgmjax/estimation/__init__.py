@@ -3,10 +3,10 @@
 `estimator.Estimator` (`pgmjax.Estimator`) is the entry point; if no exact model fits in memory,
 `fit_local` fits locally consistent tables and `fit_mixture` a mixture of products.
 
-- `problem`, `fit`: what is to be fitted, and one fit. `start`: its initialisation.
+- `problem`, `fit`: what is to be fitted and what is known beside it, and one fit. `start`: where it begins.
 - `losses`, `solvers`: objectives and optimisers; `solvers.loop` evaluates the float64 certificate.
   `batch`: many fits of one structure.
-- `constraints`: public knowledge; `side_information` checks and applies it.
+- `constraints`: public knowledge; `feasibility`: whether it can be met.
 - `regularisation`: the pull of a fit towards independence, and its weight.
 - `approximate` chooses between `region_fit` and `mixture_fit` (with `mixture_layout`). `views`: pictures.
 """

@@ -5,7 +5,7 @@
 - `FunctionalDependency`: attributes that determine another one.
 - `FixedMarginal`: a marginal that is known exactly.
 
-`read_constraints` reads them from a file. `estimation.side_information` checks that they are consistent.
+`read_constraints` reads them from a file. `estimation.feasibility` checks that they are consistent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, files
+from pgmjax._internal import checks
 from pgmjax.data.attribute import code_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -330,6 +330,29 @@ _KINDS: Mapping[str, tuple[type[Any], tuple[str, ...], str]] = {
 """The kinds of a constraint file: a class, its arguments, and how some of them are written."""
 
 
+AGREE = 1e-9  # relative: by how much totals of fixed marginals may differ, which are public and exact
+Constraint = StructuralZeros | AllowedSet | FunctionalDependency | FixedMarginal
+
+
+def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
+    """Return constraints as a list.
+
+    Raises:
+        TypeError: a single constraint, not a list, or an entry that is not a constraint.
+    """
+    if isinstance(constraints, Constraint):
+        constraints = [constraints]
+    then = "give a list such as [StructuralZeros(clique, mask), FixedMarginal(clique, counts)]"
+    found = list(checks.several("constraints", constraints, "constraints", then))
+    for constraint in found:
+        checks.kind(
+            constraint,
+            Constraint,
+            "constraints must be StructuralZeros, AllowedSet, FunctionalDependency or FixedMarginal",
+        )
+    return found
+
+
 def read_constraints(path: str | os.PathLike[str]) -> list[Any]:
     """Read constraints from a JSON list of entries with a `kind` and the arguments of its class.
 
@@ -350,6 +373,8 @@ def read_constraints(path: str | os.PathLike[str]) -> list[Any]:
         >>> [fact.total for fact in read_constraints("facts.json")]
         [100.0]
     """
+    from pgmjax._internal import files  # which a fit does without
+
     file = pathlib.Path(path)
     if not file.is_file():
         raise ValueError(files.absent("constraint file", path))

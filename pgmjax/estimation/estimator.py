@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from pgmjax._internal import checks, sharding
+from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique, as_cliques
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.estimation import losses, problem, regularisation, solvers
-from pgmjax.estimation.constraints import FixedMarginal
+from pgmjax.estimation.constraints import Constraint, FixedMarginal, listed
 from pgmjax.estimation.fit import Fit, fit_steps
 from pgmjax.estimation.losses.base import unique_cliques
-from pgmjax.estimation.problem import FitProblem, FitProgress
-from pgmjax.estimation.side_information import Constraint, SideInformation, listed, total_of
+from pgmjax.estimation.problem import FitProblem, FitProgress, SideInformation, total_of
 from pgmjax.estimation.solvers.loop import run_single
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import check as check_oracle
@@ -290,6 +289,7 @@ class Estimator(Named):
             >>> [fit.model.marginal(("a",)).round(2).tolist() for fit in batch], batch.status.tolist()
             ([[30.0, 10.0], [5.0, 15.0]], [0, 0])
         """
+        from pgmjax._internal import sharding
         from pgmjax.estimation import batch  # which single fits do without
 
         domain = as_domain(domain, "Estimator().fit_batch(domain, measurements)", measurements)

@@ -23,7 +23,7 @@ import numpy as np
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.cliques import Clique
-from pgmjax.estimation import regularisation, side_information, solvers, views
+from pgmjax.estimation import regularisation, solvers
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull
 from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers import loop, newton
@@ -111,9 +111,13 @@ class Fit(Named):
         Raises:
             ValueError: no solver ran, so there is nothing to draw.
         """
+        from pgmjax.estimation import views  # of notebooks
+
         return views.plot_trace(self, ax)
 
     def _repr_html_(self) -> str:
+        from pgmjax.estimation import views  # of notebooks
+
         return views.fit_html(self)
 
 
@@ -510,11 +514,13 @@ def _projected(
     state: FitState, objective: Objective, host: Equalities, point: Evaluation
 ) -> tuple[Evaluation, Objective, float, bool]:
     """Project a point onto the fixed marginals; return it, the float64 objective, gap and feasibility."""
+    from pgmjax.estimation import feasibility  # which fits without constraints do without
+
     tables = _tables(objective, point.potentials)
     problem, known = state.problem, state.problem.known
     structure, _ = Structure.named(problem.domain.sizes, (*problem.cliques, *known.cliques))
     targets = split(host.targets, host.shapes)
-    fitted = side_information.proportional_fit(
+    fitted = feasibility.proportional_fit(
         HostModel(structure, (*tables, *known.tables)), host.held, [targets[i] for i in host.held], SWEEPS
     )
     moved = [table - table.max() for table in fitted.model.tables[: len(host.shapes)]]

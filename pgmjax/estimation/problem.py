@@ -9,21 +9,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax._internal import checks, device, sharding
+from pgmjax._internal import checks, device
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, differing
 from pgmjax.estimation import losses, regularisation, solvers
+from pgmjax.estimation.constraints import AGREE, Constraint, FixedMarginal, StructuralZeros, listed
 from pgmjax.estimation.losses.base import BoundLoss, Loss, unique_cliques
-from pgmjax.estimation.side_information import SideInformation
 from pgmjax.estimation.solvers import newton
 from pgmjax.estimation.solvers.objective import Equalities, Objective, Prior
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, StoppingRule
@@ -34,7 +34,8 @@ from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model.clique_vector import CliqueVector, marginal_within
+from pgmjax.model.clique_vector import CliqueVector, marginal_within, summed
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 
 TINY = float(np.finfo(np.float32).tiny)
@@ -97,6 +98,145 @@ class FitProgress:
         if table is None:
             raise ValueError(f"no measured clique holds {query.clique}; there are {list(measured)}.")
         return np.asarray(query.apply(table), np.float64)
+
+
+_PRIOR = (
+    "that of an earlier release is release.model, and shares make one: "
+    "GraphicalModel.from_potentials(domain, {('sex',): np.log([0.5, 0.5])})"
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SideInformation:
+    """Public knowledge over a domain.
+
+    Attributes:
+        zeros: all masks, including the zero counts of fixed marginals.
+        fixed: exact marginals, each set of attributes once.
+        prior: reference of the relative entropy; None for the uniform distribution.
+        weight: weight of the relative entropy to the prior in the objective (records); None if it only
+            selects among the models that fit equally well.
+    """
+
+    zeros: tuple[StructuralZeros, ...] = ()
+    fixed: tuple[FixedMarginal, ...] = ()
+    prior: GraphicalModel | None = None
+    weight: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        constraints: Sequence[Constraint],
+        prior: GraphicalModel | None = None,
+        weight: float = 0.0,
+    ) -> SideInformation:
+        """Check constraints and prior against the domain and one another.
+
+        Raises:
+            TypeError: not a constraint, or not a model.
+            ValueError: a prior over another domain, a weight that is negative, too large or without a
+                prior, or infeasible constraints.
+        """
+        checks.kind(prior, GraphicalModel | None, "prior must be a GraphicalModel", _PRIOR)
+        weight = checks.number("prior_weight", weight, at_least=0)
+        if prior is None and weight == 0 and isinstance(constraints, tuple) and not constraints:
+            return cls()
+        if weight > regularisation.LARGEST:
+            raise ValueError(
+                f"prior_weight must be at most {regularisation.LARGEST:g}, got {weight:g}: beyond it a model "
+                "is its prior."
+            )
+        if prior is None and weight > 0:
+            raise ValueError(
+                "prior_weight needs a prior: GraphicalModel.from_potentials(domain, {}) is the uniform one."
+            )
+        if prior is not None and prior.domain != domain:
+            raise ValueError(
+                "prior must be a model over the same domain: they differ in "
+                f"{differing(domain, prior.domain)}."
+            )
+        constraints = listed(constraints)
+        from pgmjax.estimation import feasibility  # which fits without constraints do without
+
+        zeros = feasibility.require_feasible(domain, constraints, support(prior))
+        fixed: dict[frozenset[str], FixedMarginal] = {}
+        for constraint in constraints:
+            if isinstance(constraint, FixedMarginal):
+                fixed.setdefault(frozenset(constraint.clique), constraint)
+        return cls(zeros, tuple(fixed.values()), prior, weight if weight > 0 else None)
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The clique of each of `tables`."""
+        of_prior = () if self.prior is None else self.prior.potentials.cliques
+        return (*(mask.clique for mask in self.zeros), *of_prior)
+
+    @functools.cached_property
+    def tables(self) -> tuple[np.ndarray, ...]:
+        """Fixed log-factors of every model of the fit, float64; the largest entry of each is 0."""
+        of_prior = () if self.prior is None else self.prior.potentials.tables
+        return (*(mask.log_mask() for mask in self.zeros), *(table - table.max() for table in of_prior))
+
+    @property
+    def finite(self) -> bool:
+        """True if all cells are possible."""
+        return all(bool(np.isfinite(table).all()) for table in self.tables)
+
+    def log_partition(self, domain: Domain, cliques: Iterable[Clique]) -> float:
+        """Return the prior's log-partition function in the scale of `tables` (nats).
+
+        Args:
+            domain: the attributes.
+            cliques: those of a fit; attributes in neither them nor `tables` are left out.
+        """
+        if self.prior is None:
+            return 0.0
+        covered = {name for clique in (*cliques, *self.cliques) for name in clique}
+        free = sum(math.log(domain[name]) for name in domain if name not in covered)
+        return self.prior.log_partition() - sum(float(t.max()) for t in self.prior.potentials.tables) - free
+
+    def start(self, warm_start: GraphicalModel | None) -> GraphicalModel | None:
+        """Return an earlier model divided by the prior, as an initial model."""
+        if warm_start is None or self.prior is None or warm_start.domain != self.prior.domain:
+            return warm_start
+        less = ((c, -np.where(np.isfinite(t), t, 0)) for c, t in self.prior.potentials.items())
+        tables = summed([*warm_start.potentials.items(), *less])
+        return GraphicalModel.from_potentials(warm_start.domain, tables, warm_start.total)
+
+
+def support(model: GraphicalModel | None) -> list[StructuralZeros]:
+    """Return the masks of a model's impossible cells; none without a model."""
+    items = () if model is None else model.potentials.items()
+    return [StructuralZeros(c, np.isfinite(t)) for c, t in items if not np.isfinite(t).all()]
+
+
+def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
+    """Return the total of the fixed marginals, or the given one if there are none.
+
+    Args:
+        constraints: constraints of any kind.
+        total: the given number of records (counts), or None.
+
+    Raises:
+        TypeError: a total that is not a number.
+        ValueError: a total other than that of the fixed marginals.
+    """
+    fixed = [c for c in constraints if isinstance(c, FixedMarginal)]
+    if isinstance(total, list | tuple | Constraint):
+        raise TypeError(
+            f"total must be a number, got {type(total).__name__}: write constraints=[...] for these."
+        )
+    total = None if total is None else checks.total(total)
+    if not fixed:
+        return total
+    if total is not None and abs(total - fixed[0].total) > AGREE * fixed[0].total:
+        raise ValueError(
+            f"the constraints are infeasible: the fixed marginal over {fixed[0].clique} sums to "
+            f"{fixed[0].total:,.6g}, and the total that was given is {total:,.6g}: a fixed marginal holds "
+            "counts, and shares are multiplied by the total."
+        )
+    return fixed[0].total if total is None else total
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -337,6 +477,8 @@ def plan(
     )
     found = planned(mesh=mesh)
     if mesh is None and settings.devices > 1:
+        from pgmjax._internal import sharding
+
         own = sharding.of_devices(settings.devices)
         if found.oracle.shares_devices and solver.runs_on_host and not batch:
             found = planned(mesh=own)

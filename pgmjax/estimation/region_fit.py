@@ -44,9 +44,9 @@ from pgmjax.data.domain import Domain, as_domain
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros
+from pgmjax.estimation.feasibility import require_feasible
 from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.regularisation import Regularisation
-from pgmjax.estimation.side_information import require_feasible
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_in_stages, solve_steps
 from pgmjax.estimation.solvers.objective import Evaluation, Gauge, Objective, Vector, rounding
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule

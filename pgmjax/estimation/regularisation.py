@@ -18,9 +18,10 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.losses.norms import L2
+from pgmjax.estimation.losses.linear import L2
 from pgmjax.inference.plan.structure import MOST_CELLS
 from pgmjax.measurements.linear import LinearMeasurement, is_marginal
+from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.queries import Product
 from pgmjax.queries.blocks import AttributeQuery, Identity
@@ -311,8 +312,9 @@ def report(
         logarithms: of each attribute's probabilities in the reference.
         automatic: whether the weight was chosen from the noise.
     """
-    logs: dict[Clique, np.ndarray] = {(name,): log for name, log in logarithms.items()}
-    return Regularisation(weight, divergence, GraphicalModel.from_potentials(domain, logs, total), automatic)
+    tables = tuple(np.asarray(log, np.float64) for log in logarithms.values())
+    logs = CliqueVector(tuple((name,) for name in logarithms), tables)
+    return Regularisation(weight, divergence, GraphicalModel(domain, logs, total), automatic)
 
 
 def one_way(cliques: Sequence[Clique], marginals: Sequence[np.ndarray]) -> dict[str, np.ndarray]:

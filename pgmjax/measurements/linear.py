@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, html
+from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
@@ -187,6 +187,8 @@ class LinearMeasurement(Named):
         )
 
     def _repr_html_(self) -> str:
+        from pgmjax._internal import html  # of notebooks
+
         facts = {"attributes": ", ".join(self.clique), "values": self.values.size, "noise": self.noise}
         pairs = zip(self.values.reshape(-1).tolist(), self.row_stddevs().tolist(), strict=True)
         rows = ((row, *pair) for row, pair in enumerate(pairs))

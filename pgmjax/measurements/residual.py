@@ -31,7 +31,6 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique, all_subsets, in_order, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.measurements.least_squares import orthogonal_parts
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import Product, Query
 from pgmjax.queries.blocks import AttributeQuery, Indicators
@@ -322,6 +321,8 @@ class _Joint:
         if rows * math.prod(size + 1 for size in sizes) > _LARGEST_MATRIX:
             return None
         matrix = np.asarray(query.matrix(domain), float).reshape(rows, *sizes)
+        from pgmjax.measurements.least_squares import orthogonal_parts  # of queries that are no products
+
         parts = orthogonal_parts(query.clique, matrix)
         whole = np.square(matrix).reshape(rows, -1).sum(axis=1)
         present = {}

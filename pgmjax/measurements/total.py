@@ -11,7 +11,6 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements.least_squares import shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement, is_marginal, over_domain
 from pgmjax.queries import Product
 from pgmjax.queries.blocks import AttributeQuery, Grouping
@@ -152,6 +151,10 @@ def total_combination(block: AttributeQuery, size: int) -> tuple[np.ndarray, boo
 
 
 def _combination(matrix: np.ndarray) -> tuple[np.ndarray, bool] | None:
+    from pgmjax.measurements.least_squares import (
+        shortest_combinations,  # of blocks without a form of their own
+    )
+
     # to entries of size 1, as the tolerance is relative to those
     scale = float(np.abs(matrix).max())
     if scale == 0:

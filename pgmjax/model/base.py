@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, overload
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.extras import pandas
-from pgmjax._internal.files import ArrayFolder
+from pgmjax._internal.formats import Format
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.attribute import Attribute, Code, code_of
 from pgmjax.data.cliques import Clique, as_clique
@@ -24,9 +23,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import USUAL
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.inputs import Input, marks
-from pgmjax.model import io, row_file
 from pgmjax.queries import DenseMatrix
-from pgmjax.queries import text as query_text
 from pgmjax.queries.blocks import AttributeQuery
 
 MOST_ROWS = 10**12
@@ -98,7 +95,7 @@ class Model(NamedMarginals):
     """
 
     inputs: tuple[Input, ...]
-    _folder: ClassVar[ArrayFolder]
+    _format: ClassVar[Format]
 
     @abc.abstractmethod
     def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -119,7 +116,9 @@ class Model(NamedMarginals):
         Returns:
             Expected answers (counts times the query's unit), in the query's shape.
         """
-        query = query_text.asked(self.domain, query)
+        from pgmjax.queries import text  # of questions alone
+
+        query = text.asked(self.domain, query)
         return np.asarray(query.apply(self.marginal(query.clique)), np.float64)
 
     def save(self, folder: Any) -> None:
@@ -131,8 +130,10 @@ class Model(NamedMarginals):
         Raises:
             ValueError: the folder exists.
         """
+        from pgmjax.model import io  # which a fit does without
+
         fields, arrays = self._stored()
-        io.write(self._folder, folder, self, fields, arrays)
+        io.write(self._format, folder, self, fields, arrays)
 
     def _number_of_rows(self, rows: int | None) -> int:
         """The number of rows to draw: as many as records if none is given."""
@@ -181,6 +182,8 @@ class Model(NamedMarginals):
         checks.kind(
             path, str | os.PathLike, "path must be the name of a file", 'write sample_to("rows.csv", 10)'
         )
+        from pgmjax.model import row_file  # which a fit does without
+
         rows = self._number_of_rows(rows)
         return row_file.write(
             path,
@@ -224,7 +227,9 @@ class Distribution(Model):
         References:
             McKenna et al. 2019, Algorithm 3 and Table 2 (Appendix B).
         """
-        query = query_text.asked(self.domain, query)
+        from pgmjax.queries import text  # of questions alone
+
+        query = text.asked(self.domain, query)
         USUAL.require_cells(query.num_rows(self.domain), "the answer")
         if isinstance(query, DenseMatrix) or self._is_known(query.clique):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
@@ -329,6 +334,8 @@ def labelled_counts(domain: Domain, clique: Clique, counts: np.ndarray) -> Any:
         >>> float(counts["M", "0 to 19"]), counts.groupby("sex").sum().to_dict()
         (3.0, {'F': 3.0, 'M': 7.0})
     """
+    from pgmjax._internal.extras import pandas
+
     values = [_labels(domain.attribute(name)) for name in clique]
     if len(clique) == 1:
         index = pandas.Index(values[0], name=clique[0])
@@ -393,7 +400,9 @@ def evidence_masks(domain: Domain, evidence: Any, said: str = "evidence") -> dic
         ValueError: an attribute is unknown or named twice, a value is outside its domain, or there is none.
     """
     if isinstance(evidence, str):
-        found = query_text.conditions(evidence, domain).codes
+        from pgmjax.queries import text  # of questions alone
+
+        found = text.conditions(evidence, domain).codes
         evidence = {name: [*map(Code, codes)] for name, codes in found.items()}
     checks.mapping(said, evidence, "attribute to value, such as {'sex': 'F'}")
     masks: dict[str, np.ndarray] = {}

@@ -11,27 +11,32 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pgmjax._internal import checks, files, formats, html
+from pgmjax._internal import checks, formats
 from pgmjax.data.cliques import Clique, as_clique, first_holding, in_order, marginal_of
 from pgmjax.data.domain import Domain, as_domain
-from pgmjax.inference.oracles.host import IMPOSSIBLE, QUESTION_SECONDS, USUAL, HostModel, QuestionLimits
-from pgmjax.inference.oracles.host_tree import CACHE_BYTES
-from pgmjax.inference.plan import junction_tree
+from pgmjax.inference.oracles.host import (
+    CACHE_BYTES,
+    IMPOSSIBLE,
+    QUESTION_SECONDS,
+    USUAL,
+    HostModel,
+    QuestionLimits,
+)
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement, noisy_marginal
-from pgmjax.model import base, io
-from pgmjax.model.calibrated import CalibratedModel
+from pgmjax.model import base
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.rows import ModelRows
-from pgmjax.plotting import marginals as pictures
-from pgmjax.plotting import tree
 from pgmjax.queries.blocks import AttributeQuery
+
+if TYPE_CHECKING:
+    from pgmjax.model.calibrated import CalibratedModel
 
 CHECK_SECONDS = 10.0  # forecast time of a check that some cell is possible, when a model is made or loaded
 
@@ -60,10 +65,10 @@ class GraphicalModel(ModelRows):
     domain: Domain
     potentials: CliqueVector
     total: float
-    known_marginals: CliqueVector = dataclasses.field(default_factory=lambda: CliqueVector((), ()))
+    known_marginals: CliqueVector = dataclasses.field(default_factory=functools.partial(CliqueVector, (), ()))
     limits: QuestionLimits = USUAL
     inputs: tuple[Input, ...] = ()
-    _folder: ClassVar[files.ArrayFolder] = files.ArrayFolder(io.RECORD, formats.MODEL)
+    _format: ClassVar[formats.Format] = formats.MODEL
 
     @classmethod
     def from_potentials(
@@ -145,6 +150,8 @@ class GraphicalModel(ModelRows):
             ModelTooLargeError: the junction tree does not fit in memory, and its parts are forecast to take
                 too long (a ValueError); see `within`.
         """
+        from pgmjax.model.calibrated import CalibratedModel  # which a fit does without
+
         return CalibratedModel(self.domain, self._host, self.total, cache_bytes)
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
@@ -238,6 +245,9 @@ class GraphicalModel(ModelRows):
         Returns:
             The matplotlib axes. Needs matplotlib (extra `plots`).
         """
+        from pgmjax.inference.plan import junction_tree
+        from pgmjax.plotting import tree
+
         return tree.draw(junction_tree.build(self._host.structure), self.domain.attributes, ax)
 
     def plot_marginals(
@@ -266,6 +276,8 @@ class GraphicalModel(ModelRows):
             ValueError: no clique, more than 60, one of more than two attributes, an unknown attribute, or
                 measurements that are not valid for the domain.
         """
+        from pgmjax.plotting import marginals as pictures
+
         stddevs = checks.number("stddevs", stddevs, above=0)
         wanted = [(name,) for name in self.domain.attributes] if cliques is None else cliques
         wanted = checks.several("cliques", wanted, "tuples of attribute names", "write [('age', 'sex')]")
@@ -281,6 +293,8 @@ class GraphicalModel(ModelRows):
         )
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        from pgmjax.model import io  # which a fit does without
+
         arrays = io.vector_arrays(self.potentials, "potential")
         arrays |= io.vector_arrays(self.known_marginals, "marginal")
         fields = {
@@ -293,6 +307,8 @@ class GraphicalModel(ModelRows):
     def _restored(
         cls, domain: Domain, total: float, inputs: tuple[Input, ...], record: Any, arrays: Any
     ) -> GraphicalModel:
+        from pgmjax.model import io
+
         potentials = io.read_vector(domain, record["potentials"], arrays, "potential")
         marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
         if any(np.isnan(table).any() or np.isposinf(table).any() for table in potentials.tables):
@@ -311,6 +327,8 @@ class GraphicalModel(ModelRows):
         )
 
     def _repr_html_(self) -> str:
+        from pgmjax._internal import html  # of notebooks
+
         pairs = zip(self.potentials.cliques, self.potentials.tables, strict=True)
         rows = ((", ".join(clique), table.size) for clique, table in pairs)
         facts = {"attributes": len(self.domain), "total": float(self.total)}

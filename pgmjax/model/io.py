@@ -13,6 +13,7 @@ import numpy as np
 
 from pgmjax._internal import files
 from pgmjax._internal.files import ArrayFolder, float_array, parse_json, read_text
+from pgmjax._internal.formats import Format
 from pgmjax._version import __version__
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
@@ -23,7 +24,7 @@ RECORD, ARRAYS = "model.json", "model.npz"
 
 
 def write(
-    kind: ArrayFolder,
+    kind: Format,
     folder: Any,
     model: Any,
     fields: Mapping[str, Any],
@@ -32,7 +33,7 @@ def write(
     """Write a model to a new folder, as `model.json` and `model.npz`.
 
     Args:
-        kind: the kind of model, whose record is `RECORD`.
+        kind: the format of this kind of model.
         folder: path of a new folder.
         model: the model, of which attributes, total and inputs are written.
         fields: other fields of `model.json`.
@@ -44,7 +45,12 @@ def write(
     files.check_target(folder)
     common = {"pgmjax": __version__, "domain": model.domain.to_dict(), "total": model.total}
     common[inputs.KEY] = inputs.to_list(model.inputs)
-    kind.write(folder, {**common, **fields}, {ARRAYS: arrays})
+    folder_of(kind).write(folder, {**common, **fields}, {ARRAYS: arrays})
+
+
+def folder_of(kind: Format) -> ArrayFolder:
+    """The folder of a kind of model, whose record is `RECORD`."""
+    return ArrayFolder(RECORD, kind)
 
 
 def format_of(folder: Any) -> str | None:

@@ -27,8 +27,8 @@ def load_model(folder: Any) -> Saved:
     """
     kinds: tuple[type[Saved], ...] = (MixtureModel, RegionModel)
     named = io.format_of(folder)
-    kind = next((kind for kind in kinds if kind._folder.format.name == named), GraphicalModel)
-    with kind._folder.reading(folder) as contents:
+    kind = next((kind for kind in kinds if kind._format.name == named), GraphicalModel)
+    with io.folder_of(kind._format).reading(folder) as contents:
         arrays, record = contents.arrays(io.ARRAYS), contents.record
         total = float(record["total"])
         if not (total > 0 and math.isfinite(total)):

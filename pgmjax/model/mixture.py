@@ -14,14 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks, formats, html
-from pgmjax._internal.files import ArrayFolder, float_array
+from pgmjax._internal.files import float_array
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.inference.oracles.host import USUAL, HostModel
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp
 from pgmjax.measurements.inputs import Input, with_inputs
-from pgmjax.model import io
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries.blocks import AttributeQuery
 
@@ -63,7 +62,7 @@ class MixtureModel(ModelRows):
     total: float
     cliques: tuple[Clique, ...] = ()
     inputs: tuple[Input, ...] = ()
-    _folder: ClassVar[ArrayFolder] = ArrayFolder(io.RECORD, formats.MIXTURE)
+    _format: ClassVar[formats.Format] = formats.MIXTURE
 
     @classmethod
     def from_logits(

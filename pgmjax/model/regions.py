@@ -24,7 +24,7 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks, formats, html
-from pgmjax._internal.files import ArrayFolder, float_array
+from pgmjax._internal.files import float_array
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, first_holding, marginal_of
 from pgmjax.data.domain import Domain
@@ -75,7 +75,7 @@ class RegionModel(Model):
     loss: float = float("nan")
     gap: float = float("nan")
     inputs: tuple[Input, ...] = ()
-    _folder: ClassVar[ArrayFolder] = ArrayFolder(io.RECORD, formats.REGIONS)
+    _format: ClassVar[formats.Format] = formats.REGIONS
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
         known = marginal_within(self.known_marginals, clique)

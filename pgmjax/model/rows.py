@@ -27,7 +27,7 @@ from pgmjax.data.encoding import MISSING
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.model import device_sampling, sampling
+from pgmjax.model import sampling
 from pgmjax.model.base import Distribution
 from pgmjax.model.clique_vector import CliqueVector
 
@@ -177,6 +177,8 @@ class ModelRows(Distribution):
             raise ValueError(
                 f"the device draws method={sampling.INDEPENDENT!r}, got {method!r}: leave device=False."
             )
+        from pgmjax.model import device_sampling  # which compiles
+
         return map(self._visible, device_sampling.blocks(self._host, rows, seed, mesh=mesh))
 
     def _visible(self, columns: list[np.ndarray]) -> list[np.ndarray]:

@@ -12,25 +12,29 @@ integers.
   single rows.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from pgmjax._internal import migration
 from pgmjax.data.attribute import Code
-from pgmjax.queries.quantise import quantise
 from pgmjax.queries.query import Product, Query, kronecker, marginal
-from pgmjax.queries.single import (
-    all_ranges,
-    compression,
-    identity,
-    matrix,
-    mean,
-    moments,
-    point,
-    prefix,
-    range,
-    ranges,
-    subset,
-    total,
-)
 from pgmjax.queries.sums import DenseMatrix, WeightedSum
+
+if TYPE_CHECKING:
+    from pgmjax.queries.quantise import quantise
+    from pgmjax.queries.single import (
+        all_ranges,
+        compression,
+        identity,
+        matrix,
+        mean,
+        moments,
+        point,
+        prefix,
+        range,
+        ranges,
+        subset,
+        total,
+    )
 
 __all__ = [
     "Code",
@@ -55,4 +59,13 @@ __all__ = [
     "total",
 ]
 
-migration.answer(globals())
+
+def _later() -> dict[str, Any]:
+    """Return what makes queries, which a fit of given ones does without."""
+    from pgmjax.queries import single
+    from pgmjax.queries.quantise import quantise
+
+    return {**vars(single), "quantise": quantise}
+
+
+migration.answer(globals(), _later)

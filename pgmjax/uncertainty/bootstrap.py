@@ -15,8 +15,8 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks
+from pgmjax.estimation.constraints import Constraint
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.estimation.side_information import Constraint
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, Gaussian, normal_quantile
 from pgmjax.measurements.residual import BestAnswers

@@ -14,8 +14,9 @@ import numpy as np
 
 from pgmjax._internal import checks, html
 from pgmjax._internal.migration import Named
+from pgmjax.estimation.constraints import Constraint
 from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.estimation.side_information import Constraint, SideInformation, total_of
+from pgmjax.estimation.problem import SideInformation, total_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import normal_quantile
 from pgmjax.model.graphical import GraphicalModel

@@ -10,8 +10,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.constraints import StructuralZeros
-from pgmjax.estimation.side_information import Constraint, support
+from pgmjax.estimation.constraints import Constraint, StructuralZeros
+from pgmjax.estimation.problem import support
 from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query

@@ -7,6 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.estimation import batch
+from pgmjax.estimation.solvers import batch as programs
 from pgmjax.estimation.solvers import loop
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from tests.optimum import to_optimum
@@ -101,10 +102,10 @@ def test_rows_certified_in_one_program_are_those_certified_on_the_host(monkeypat
     rows, estimator = [row(seed, 500.0, 2.0) for seed in range(7)], to_optimum(loss=loss, max_steps=60)
     apart = estimator.fit_batch(DOMAIN, rows, 500.0, **settings)
     called = []
-    evaluate_rows = loop.evaluate_rows
+    evaluate_rows = programs.evaluate_rows
     monkeypatch.setattr(loop, "HOST_CELLS", 0)
     monkeypatch.setattr(
-        loop, "evaluate_rows", lambda *asked: called.append(asked[1]) or evaluate_rows(*asked)
+        programs, "evaluate_rows", lambda *asked: called.append(asked[1]) or evaluate_rows(*asked)
     )
     together = estimator.fit_batch(DOMAIN, rows, 500.0, **settings)
     assert len(called) >= 4 and set(called) == {2}
@@ -145,7 +146,6 @@ def test_a_row_that_is_not_finite_leaves_the_others_alone():
 
 def test_the_second_batch_compiles_nothing():
     from pgmjax._internal import jit
-    from pgmjax.estimation.solvers import batch as programs
 
     estimator = to_optimum(max_steps=60)
     estimator.fit_batch(DOMAIN, [row(seed) for seed in range(4)], 1000.0)

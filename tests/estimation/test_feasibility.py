@@ -8,9 +8,10 @@ import pytest
 from scipy.optimize import linprog
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimation import side_information
+from pgmjax.estimation import feasibility
 from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
-from pgmjax.estimation.side_information import require_feasible, total_of
+from pgmjax.estimation.feasibility import require_feasible
+from pgmjax.estimation.problem import total_of
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.structure import Structure
 
@@ -154,7 +155,7 @@ def test_two_way_table_from_its_margins():
     rows, columns = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(4))
     structure = Structure((3, 4), ((0,), (1,), (0, 1)))
     model = HostModel(structure, (np.zeros(3), np.zeros(4), np.log(seed)))
-    fitted = side_information.proportional_fit(model, [0, 1], [rows, columns], 500)
+    fitted = feasibility.proportional_fit(model, [0, 1], [rows, columns], 500)
     assert fitted.exact and not fitted.infeasible
     found = np.exp(fitted.model.log_sum((0, 1)) - fitted.model.log_partition)
     np.testing.assert_allclose(found, two_way(seed, rows, columns), rtol=1e-9)
@@ -163,8 +164,8 @@ def test_two_way_table_from_its_margins():
 def test_empty_cells_stay_empty_and_an_impossible_wish_is_a_proof():
     structure = Structure((2, 2), ((0,), (0, 1)))
     model = HostModel(structure, (np.zeros(2), np.array([[0.0, 0.0], [-np.inf, -np.inf]])))
-    assert side_information.proportional_fit(model, [0], [np.array([1.0, 0.0])], 5).exact
-    assert side_information.proportional_fit(model, [0], [np.array([0.5, 0.5])], 5).infeasible
+    assert feasibility.proportional_fit(model, [0], [np.array([1.0, 0.0])], 5).exact
+    assert feasibility.proportional_fit(model, [0], [np.array([0.5, 0.5])], 5).infeasible
 
 
 def test_drift_is_a_proof_only_where_there_is_no_table():
@@ -172,11 +173,11 @@ def test_drift_is_a_proof_only_where_there_is_no_table():
     structure = Structure((3, 3), ((0,), (1,), (0, 1)))
     model = HostModel(structure, (np.zeros(3), np.zeros(3), diagonal))
     same, other = np.array([0.2, 0.3, 0.5]), np.array([0.2, 0.31, 0.49])
-    assert side_information.proportional_fit(model, [0, 1], [same, same], 50).exact
-    assert side_information.proportional_fit(model, [0, 1], [same, other], 50).infeasible
+    assert feasibility.proportional_fit(model, [0, 1], [same, same], 50).exact
+    assert feasibility.proportional_fit(model, [0, 1], [same, other], 50).infeasible
     # the corner of what is possible: potentials drift for ever, towards a table that exists
     upper = np.where(np.triu(np.ones((2, 2), bool)), 0.0, -np.inf)
     edge = HostModel(Structure((2, 2), ((0,), (1,), (0, 1))), (np.zeros(2), np.zeros(2), upper))
     half = np.array([0.5, 0.5])
-    ended = side_information.proportional_fit(edge, [0, 1], [half, half], 400)
+    ended = feasibility.proportional_fit(edge, [0, 1], [half, half], 400)
     assert not ended.infeasible and not ended.exact and ended.distance < 0.01

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.estimation.side_information import SideInformation
+from pgmjax.estimation.problem import SideInformation
 from tests import joint_programs as cases
 from tests.optimum import to_optimum
 from tests.solver_names import SOLVERS

@@ -355,7 +355,7 @@ FAULTS = (
     ),
     Fault(
         "the slack of smoothed L1 is half of what it may be",
-        "pgmjax.estimation.losses.norms",
+        "pgmjax.estimation.losses.linear",
         "BoundL1.slack",
         old="2",
         new="4",
@@ -420,7 +420,7 @@ FAULTS = (
     ),
     Fault(
         "feasibility is not asked of zeros together",
-        "pgmjax.estimation.side_information",
+        "pgmjax.estimation.feasibility",
         "_feasible",
         old=(
             "if not np.isfinite(best + scale):\n    return False\ntargets = [c.probabilities for c in fixed]"
@@ -430,7 +430,7 @@ FAULTS = (
     ),
     Fault(
         "proportional fitting looks at the last marginal only",
-        "pgmjax.estimation.side_information",
+        "pgmjax.estimation.feasibility",
         "proportional_fit",
         old="max(distance, off)",
         new="off",

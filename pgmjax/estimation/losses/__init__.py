@@ -1,6 +1,6 @@
 """Losses: convex functions of marginals that a fit minimises.
 
-`base` is the interface. `norms` are L1 and L2, of the residuals of `linear`; `custom` is any convex function,
+`base` is the interface. `linear` has L1 and L2, of residuals of the answers; `custom` is any convex function,
 `transcript` is for DualQuery. A new loss is one file with a `Loss` and its `BoundLoss` (whose docstring says
 what they must have), one export line and its name here, which the command line lists too.
 """
@@ -8,14 +8,16 @@ what they must have), one export line and its name here, which the command line 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pgmjax._internal import checks, migration
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
-from pgmjax.estimation.losses.custom import Custom
-from pgmjax.estimation.losses.norms import L1, L2
+from pgmjax.estimation.losses.linear import L1, L2
 from pgmjax.measurements.linear import LinearMeasurement
+
+if TYPE_CHECKING:
+    from pgmjax.estimation.losses.custom import Custom
 
 __all__ = ["L1", "BoundLoss", "Custom", "Loss"]
 
@@ -62,7 +64,11 @@ def setting(loss: str | Loss | Callable[..., Any]) -> Loss:
     loss = check(loss)
     if isinstance(loss, str):
         return _BY_NAME[loss]()
-    return loss if isinstance(loss, Loss) else Custom(loss)
+    if isinstance(loss, Loss):
+        return loss
+    from pgmjax.estimation.losses.custom import Custom  # of a function alone
+
+    return Custom(loss)
 
 
 def build(
@@ -94,4 +100,11 @@ def build(
     return setting(loss).bind(domain, measurements, total, dtype)
 
 
-migration.answer(globals())
+def _later() -> dict[str, Any]:
+    """Return the loss of a function, which fits of named losses do without."""
+    from pgmjax.estimation.losses.custom import Custom
+
+    return {"Custom": Custom}
+
+
+migration.answer(globals(), _later)

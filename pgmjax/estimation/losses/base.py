@@ -111,7 +111,7 @@ class BoundLoss(abc.ABC):
     rest makes fits faster or better certified.
 
     Numbers (values, weights, smoothing) are leaves, so that `jit` traces once for all values of one
-    structure and `vmap` runs over stacked losses (`estimation.solvers.loop.stacked`). Host-only methods
+    structure and `vmap` runs over stacked losses (`estimation.solvers.batch.stacked`). Host-only methods
     (`exact`, `lipschitz`) work on the object that `bind` returned, not after a JAX transformation.
 
     Attributes:

@@ -13,7 +13,7 @@ import collections
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic
 
 import jax
@@ -27,6 +27,7 @@ from pgmjax._internal.sharding import over_rows, replicated, row_sharding
 from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.loop import (
     CertificateRequest,
+    Certified,
     FitSteps,
     StepRequest,
     StepResult,
@@ -34,10 +35,10 @@ from pgmjax.estimation.solvers.loop import (
     _first,
     _run_block,
     block_steps,
+    certified,
     numbers_of,
-    stacked,
 )
-from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver
+from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, negligible
 
 Mesh = jax.sharding.Mesh
 TOGETHER = 8  # fits start in groups of 1, 8, 64 and so on
@@ -255,7 +256,7 @@ class _Program(Generic[T]):
         """Evaluate the final points of fits that ended, together if that is worth a compiled program."""
         requests = [fit.request for fit in fits]
         if self.queue.size * sum(request.cells for request in requests[:1]) > loop.HOST_CELLS:
-            found = loop.evaluate_rows(requests, together)
+            found = evaluate_rows(requests, together)
         else:
             found = [loop.evaluate(request) for request in requests]
         for fit, result in zip(fits, found, strict=True):
@@ -278,3 +279,40 @@ def _empty(request: StepRequest, count: int, mesh: Mesh | None) -> BatchState:
     loss, equalities, *rest = slots.own
     slots = BatchState((loss, equalities, *jax.tree.map(lambda x: x + 1, rest)), slots.state)
     return jax.device_put(slots, None if mesh is None else row_sharding(mesh))
+
+
+def evaluate_rows(requests: list[CertificateRequest], count: int) -> list[Certified]:
+    """Evaluate points of one structure in one compiled program, and read all results at once.
+
+    Args:
+        requests: at most `count` of them.
+        count: number of points that the program is compiled for.
+    """
+    padded = [*requests, *requests[-1:] * (count - len(requests))]
+    with device.failures_told(), precision("float64"):
+        shared = requests[0].problem.shared()
+        rows = stacked([request.problem.own() for request in padded])
+        potentials = np.stack([request.potentials for request in padded])
+        points, gaps = jax.device_get(_rows_on_device(shared, rows, potentials))
+        inexact = points.error_bound > negligible(points)
+        if inexact.any():
+            exact = jax.device_get(_rows_on_device(shared.exact(), rows, potentials))
+            points, gaps = _chosen(inexact, exact, (points, gaps))
+    return [(points.row(number), float(gaps[number])) for number in range(len(requests))]
+
+
+def _chosen(inexact: np.ndarray, exact: Any, found: Any) -> Any:
+    """Return the exact results of the rows in doubt, and the others as found."""
+    return jax.tree.map(lambda a, b: np.where(inexact.reshape(-1, *(1,) * (a.ndim - 1)), a, b), exact, found)
+
+
+def stacked(rows: Sequence[Any]) -> Any:
+    """Return pytrees of one structure as one whose leaves have a leading axis."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+
+
+def _each_certified(shared: Objective, rows: Any, potentials: Vector) -> tuple[Evaluation, jax.Array]:
+    return jax.vmap(lambda own, start: certified(shared.with_own(own), start))(rows, potentials)
+
+
+_rows_on_device = jit(_each_certified)

@@ -3,7 +3,7 @@
 Read it from top to bottom. Control flow is separate from execution: the generator `solve_steps` requests
 blocks, receives their results, and applies the `StoppingRule`. `run_single` serves one fit, with one program
 per block or in NumPy; `estimation.solvers.batch` serves many fits of one structure at once. The end is
-evaluated in float64: marginals, loss and certificate, of one fit or of many at once.
+evaluated in float64: marginals, loss and certificate.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 import jax
@@ -367,43 +367,10 @@ def evaluate(request: CertificateRequest) -> Certified:
         return point, float(gap)
 
 
-def evaluate_rows(requests: list[CertificateRequest], count: int) -> list[Certified]:
-    """Evaluate points of one structure in one compiled program, and read all results at once.
-
-    Args:
-        requests: at most `count` of them.
-        count: number of points that the program is compiled for.
-    """
-    padded = [*requests, *requests[-1:] * (count - len(requests))]
-    with device.failures_told(), precision("float64"):
-        shared = requests[0].problem.shared()
-        rows = stacked([request.problem.own() for request in padded])
-        potentials = np.stack([request.potentials for request in padded])
-        points, gaps = jax.device_get(_rows_on_device(shared, rows, potentials))
-        inexact = points.error_bound > negligible(points)
-        if inexact.any():
-            exact = jax.device_get(_rows_on_device(shared.exact(), rows, potentials))
-            points, gaps = _chosen(inexact, exact, (points, gaps))
-    return [(points.row(number), float(gaps[number])) for number in range(len(requests))]
-
-
-def _chosen(inexact: np.ndarray, exact: Any, found: Any) -> Any:
-    """Return the exact results of the rows in doubt, and the others as found."""
-    return jax.tree.map(lambda a, b: np.where(inexact.reshape(-1, *(1,) * (a.ndim - 1)), a, b), exact, found)
-
-
-def stacked(rows: Sequence[Any]) -> Any:
-    """Return pytrees of one structure as one whose leaves have a leading axis."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
-
-
-def _certified(problem: Objective, potentials: Vector) -> tuple[Evaluation, jax.Array]:
+def certified(problem: Objective, potentials: Vector) -> tuple[Evaluation, jax.Array]:
+    """Return a point and the certified bound on its suboptimality."""
     point = problem.evaluate(potentials)
     return point, problem.gap(point)
 
 
-def _each_certified(shared: Objective, rows: Any, potentials: Vector) -> tuple[Evaluation, jax.Array]:
-    return jax.vmap(lambda own, start: _certified(shared.with_own(own), start))(rows, potentials)
-
-
-_on_device, _rows_on_device = jit(_certified), jit(_each_certified)
+_on_device = jit(certified)

@@ -23,7 +23,7 @@ import numpy as np
 from pgmjax._internal import device
 from pgmjax.inference.ops.tables import Reduce, Table, align, join, potentials_at, recentred
 from pgmjax.inference.plan.contraction import ContractionPath, Step, large
-from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, offsets, parts_of
+from pgmjax.inference.plan.structure import IMPOSSIBLE, NEUTRAL, offsets, parts_of
 from pgmjax.kernels import exact_product, fast_product
 from pgmjax.kernels.log_sum_exp import ONE_PASS, largest_and_sum, logmax, logsumexp, lowest
 

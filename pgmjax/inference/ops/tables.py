@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.inference.plan.contraction import ContractionPath
-from pgmjax.inference.plan.levels import IMPOSSIBLE
+from pgmjax.inference.plan.structure import IMPOSSIBLE
 
 Table = Any  # a jax or numpy array
 Reduce = Callable[[Table, tuple[int, ...]], Table]

@@ -246,6 +246,20 @@ def in_forward_mode(infer: Infer) -> Infer:
     return cast(Infer, call)
 
 
+def require_registered(made: Oracle) -> None:
+    """Refuse an oracle that cannot be an argument of a compiled program.
+
+    Raises:
+        TypeError: its class is not registered with JAX.
+    """
+    if not made.runs_on_host and any(leaf is made for leaf in jax.tree.leaves(made)):
+        raise TypeError(
+            f"{type(made).__name__} is not registered with JAX: write @functools.partial("
+            'jax.tree_util.register_dataclass, data_fields=[], meta_fields=["structure"]) above '
+            "@dataclasses.dataclass (docs/own.md)."
+        )
+
+
 @dataclasses.dataclass
 class Beginning:
     """First calls of a plan in NumPy: as long as they take less time than compiling would.

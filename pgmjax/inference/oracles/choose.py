@@ -8,35 +8,26 @@ least time. If nothing fits, or on a CPU if a contraction is larger than the cac
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 from jax.sharding import Mesh
 
-from pgmjax._internal import checks, device, sharding
+from pgmjax._internal import checks, device
 from pgmjax.inference.oracles import host
-from pgmjax.inference.oracles.base import Beginning, Limits, Oracle, Plan
-from pgmjax.inference.oracles.belief_propagation import RegionOracle
-from pgmjax.inference.oracles.chain import Chain
+from pgmjax.inference.oracles.base import Beginning, Limits, Oracle, Plan, require_registered
 from pgmjax.inference.oracles.contraction import Contraction, HostContraction
-from pgmjax.inference.oracles.levels import Levels
-from pgmjax.inference.oracles.message_passing import MessagePassing
-from pgmjax.inference.oracles.sliced import Sliced
-from pgmjax.inference.oracles.verify import require_registered
-from pgmjax.inference.plan import chain, elimination, forecast, levels, slicing
+from pgmjax.inference.plan import elimination, forecast
 from pgmjax.inference.plan.contraction import PRODUCT_OPERATIONS
 from pgmjax.inference.plan.forecast import device_rates
 from pgmjax.inference.plan.structure import Structure
 
-# Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
-EXACT: tuple[type[Oracle], ...] = (
-    Contraction,
-    Levels,
-    Chain,
-    Sliced,
-    MessagePassing,
-    HostContraction,
-)
-_BY_NAME = {each.name: each for each in EXACT}
+if TYPE_CHECKING:
+    from pgmjax.inference.oracles.chain import Chain
+    from pgmjax.inference.oracles.levels import Levels
+    from pgmjax.inference.oracles.sliced import Sliced
+    from pgmjax.inference.plan import levels
+
 # What follows was tuned on the tables' cases of bench/cases.py (Adult, loans, stroke) and on its chains and
 # trees; docs/lab/ablations.md says what it wins.
 DEFAULT_CALLS = 500  # of a plan whose calls are not known
@@ -50,9 +41,24 @@ FEWEST_HOST_CALLS = 3  # of a beginning in NumPy: fewer gain nothing, as the nex
 CACHE_BYTES, MOST_OVERHEAD = 40_000_000, 1.6
 
 
+@functools.cache
+def exact() -> dict[str, type[Oracle]]:
+    """The oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
+
+    Most are imported here, where one is named: "auto" takes a contraction for most models.
+    """
+    from pgmjax.inference.oracles.chain import Chain
+    from pgmjax.inference.oracles.levels import Levels
+    from pgmjax.inference.oracles.message_passing import MessagePassing
+    from pgmjax.inference.oracles.sliced import Sliced
+
+    every = (Contraction, Levels, Chain, Sliced, MessagePassing, HostContraction)
+    return {each.name: each for each in every}
+
+
 def names() -> tuple[str, ...]:
     """Names that `Estimator(oracle=...)` accepts besides `auto`."""
-    return tuple(_BY_NAME)
+    return tuple(exact())
 
 
 def kind(oracle: str | type[Oracle]) -> type[Oracle]:
@@ -67,13 +73,16 @@ def kind(oracle: str | type[Oracle]) -> type[Oracle]:
     if isinstance(oracle, Oracle):
         raise TypeError(f"oracle must be a class, got one object of it: write {type(oracle).__name__}.")
     checks.kind(oracle, str, "oracle must be a name or a class such as MessagePassing")
-    return _BY_NAME[checks.choice("oracle", oracle, _BY_NAME, "a class of oracles")]
+    return exact()[checks.choice("oracle", oracle, exact(), "a class of oracles")]
 
 
 def check(oracle: Any) -> str | type[Oracle]:
     """Return a setting of an oracle: "auto", a name as it is listed, or a class; refuse what is none."""
     if isinstance(oracle, str):
-        return checks.choice("oracle", oracle, ("auto", *_BY_NAME), "a class of oracles")
+        others = () if oracle == "auto" else exact()
+        return checks.choice("oracle", oracle, ("auto", *others), "a class of oracles")
+    from pgmjax.inference.oracles.belief_propagation import RegionOracle
+
     found = kind(oracle)
     if issubclass(found, RegionOracle):
         raise ValueError(
@@ -130,14 +139,16 @@ def plan(
             "A structure to plan for has at least one clique, and a clique at least one variable."
         )
     most = None if max_bytes is None else forecast.memory_limit(max_bytes)
-    limits = Limits(most, itemsize, copies, finite, sharding.check(mesh), calls or 1)
-    if mesh is not None and oracle not in ("auto", Sliced.name):
-        raise ValueError(
-            f"only slices are shared between devices: write oracle={Sliced.name!r}, got {oracle!r}."
-        )
+    if mesh is not None:
+        from pgmjax._internal import sharding
+
+        mesh = sharding.check(mesh)
+    limits = Limits(most, itemsize, copies, finite, mesh, calls or 1)
+    if mesh is not None and oracle not in ("auto", "sliced"):
+        raise ValueError(f"only slices are shared between devices: write oracle='sliced', got {oracle!r}.")
     begun = None
     if oracle != "auto" or mesh is not None:  # "auto" with a mesh: slices
-        chosen = kind(Sliced if oracle == "auto" else oracle).within(structure, limits)
+        chosen = kind("sliced" if oracle == "auto" else oracle).within(structure, limits)
         require_registered(chosen)
     elif calls is None:
         chosen = _cheapest(structure, limits, DEFAULT_CALLS, None)
@@ -150,7 +161,7 @@ def plan(
         least = elimination.least_in_words(structure)
         forecast.require_memory(cost, attributes, made.peak_bytes, limits.bytes, least)
     # what is fitted in slices can be asked, in the same memory; a question takes about as long as a call
-    if isinstance(chosen, Sliced) and cost.seconds > host.QUESTION_SECONDS:
+    if chosen.shares_devices and cost.seconds > host.QUESTION_SECONDS:
         host.divide(structure, host.QuestionLimits(limits.bytes), remedy=_FIT_LESS)
     return made
 
@@ -170,12 +181,10 @@ def _cheapest(structure: Structure, limits: Limits, calls: int, slowdown: float 
     # 2. Of what fits, what takes the least time: in a row or in slices, where such a form is faster.
     if fitting:
         chosen = min(fitting, key=lambda each: _total_seconds(each, calls, slowdown))
-        if isinstance(chosen, levels.Arrangement):
-            return _in_a_row(chosen, limits)
-        return _in_cache(chosen, limits)
+        return _in_cache(chosen, limits) if isinstance(chosen, Contraction) else _in_a_row(chosen, limits)
     # 3. If nothing fits, slices; if not even they do, the error message reports the forecast of the whole.
     with contextlib.suppress(forecast.ModelTooLargeError):
-        return Sliced.within(structure, limits)
+        return kind("sliced").within(structure, limits)
     return Contraction.within(structure, limits)
 
 
@@ -199,6 +208,8 @@ def _options(
 
 def _arranged(structure: Structure) -> levels.Arrangement | None:
     """Levels, or None if their cells cannot be numbered."""
+    from pgmjax.inference.plan import levels
+
     with contextlib.suppress(forecast.ModelTooLargeError):
         return levels.arrange(structure)
     return None
@@ -220,6 +231,10 @@ def _compiling(cost: forecast.Forecast) -> float:
 
 def _in_a_row(arranged: levels.Arrangement, limits: Limits) -> Levels | Chain:
     """Levels; off a CPU, the cliques in a row if that is forecast to be faster: it has fewer launches."""
+    from pgmjax.inference.oracles.chain import Chain
+    from pgmjax.inference.oracles.levels import Levels
+    from pgmjax.inference.plan import chain
+
     if not device.is_cpu():
         with contextlib.suppress(forecast.ModelTooLargeError):
             row = chain.arrange(arranged.structure)
@@ -231,6 +246,9 @@ def _in_a_row(arranged: levels.Arrangement, limits: Limits) -> Levels | Chain:
 def _in_cache(whole: Contraction, limits: Limits) -> Contraction | Sliced:
     """A contraction; compiled on a CPU, slices that fit in cache, if its tables do not."""
     if not whole.runs_on_host and device.is_cpu() and whole.forecast.peak_bytes(4) > 2 * CACHE_BYTES:
+        from pgmjax.inference.oracles.sliced import Sliced
+        from pgmjax.inference.plan import slicing
+
         with contextlib.suppress(forecast.ModelTooLargeError):
             plan = slicing.plan(whole.structure, CACHE_BYTES)
             if plan.slices > 1 and plan.overhead <= MOST_OVERHEAD:

@@ -23,8 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.inference.ops import host_sweep, sweep
-from pgmjax.inference.ops.sweep import EXACT, FAST, MAXIMUM
+from pgmjax.inference.ops import host_sweep
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.plan import contraction, forecast
@@ -112,7 +111,9 @@ class Contraction(base.Oracle):
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials over all joint states (nats)."""
-        return jnp.asarray(sweep.forward(self.path, potentials, MAXIMUM).total)
+        from pgmjax.inference.ops import sweep  # with the kernels of compiled programs
+
+        return jnp.asarray(sweep.forward(self.path, potentials, sweep.MAXIMUM).total)
 
 
 @functools.lru_cache(maxsize=256)
@@ -140,7 +141,9 @@ def _forecast(path: ContractionPath, fast: bool, by: Rates) -> Forecast:
 def _swept(
     oracle: Contraction, tables: tuple[jax.Array, ...]
 ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
-    products = FAST if oracle.fast else EXACT
+    from pgmjax.inference.ops import sweep  # with the kernels of compiled programs
+
+    products = sweep.FAST if oracle.fast else sweep.EXACT
     forward = sweep.forward(oracle.path, tables, products)
     marginals, error_bound = sweep.backward(oracle.path, forward, products)
     log_partition = forward.total + oracle.structure.uncovered

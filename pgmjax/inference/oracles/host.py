@@ -40,6 +40,7 @@ QUESTION_SECONDS = 600.0  # longest forecast of a question that is answered unle
 SHARE = 0.8  # of the free memory, which the tables of a question may take
 # To calibrate a cell of a junction tree takes the time of so many cells, a clique that of so many steps.
 CELLS, STEPS = 2.3, 8
+CACHE_BYTES = 1 << 28  # of a calibrated tree: intermediate results that questions share
 MOST_EXCESS = 30  # times the time allowed, above which no better order of a part is looked for
 
 

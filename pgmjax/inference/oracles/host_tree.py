@@ -29,14 +29,13 @@ import numpy as np
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference import ops
 from pgmjax.inference.ops import host_sweep
-from pgmjax.inference.oracles.host import CELLS, Factor, HostModel, planned_cells
+from pgmjax.inference.oracles.host import CACHE_BYTES, CELLS, Factor, HostModel, planned_cells
 from pgmjax.inference.plan import elimination, forecast, junction_tree
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.kernels.log_sum_exp import host_logsumexp
 
-CACHE_BYTES = 1 << 28
 _UNPLANNED_CELLS = 1 << 16  # cells: below this, a product of two tables is not worth planning
 _MANY_PLANS = 30  # times the cells contracted while a question is planned: with more, it may be asked alone
 _Part = tuple[

@@ -8,7 +8,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.jit import jit
-from pgmjax.inference.oracles.base import Oracle
+from pgmjax.inference.oracles.base import Oracle, require_registered
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.plan.structure import Structure
 
@@ -80,17 +80,3 @@ def _compare(found: tuple, wanted: tuple, where: str) -> None:
         off = float(np.max(np.abs(np.asarray(one) - np.asarray(right)), initial=0.0))
         if not off <= _CLOSE:
             raise ValueError(f"{said} {where} is off by {off:.3g} in float64.")
-
-
-def require_registered(made: Oracle) -> None:
-    """Refuse an oracle that cannot be an argument of a compiled program.
-
-    Raises:
-        TypeError: its class is not registered with JAX.
-    """
-    if not made.runs_on_host and any(leaf is made for leaf in jax.tree.leaves(made)):
-        raise TypeError(
-            f"{type(made).__name__} is not registered with JAX: write @functools.partial("
-            'jax.tree_util.register_dataclass, data_fields=[], meta_fields=["structure"]) above '
-            "@dataclasses.dataclass (docs/own.md)."
-        )

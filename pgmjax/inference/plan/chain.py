@@ -19,8 +19,15 @@ import numpy as np
 
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
-from pgmjax.inference.plan.levels import IMPOSSIBLE, NEUTRAL, Parts, offsets, parts_of
-from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.inference.plan.structure import (
+    IMPOSSIBLE,
+    NEUTRAL,
+    Parts,
+    Structure,
+    Variables,
+    offsets,
+    parts_of,
+)
 
 OPERATIONS, KERNELS = 60, 10  # of a level, to compile and to launch on a GPU (counted)
 OTHER_KERNELS = 5  # in no level

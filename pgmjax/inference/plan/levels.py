@@ -40,14 +40,22 @@ import itertools
 import math
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError, device_rates
-from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.inference.plan.structure import (
+    IMPOSSIBLE,
+    NEUTRAL,
+    Parts,
+    Structure,
+    Variables,
+    offsets,
+    parts_of,
+)
 
 Separator = frozenset[int]
 NOTHING: Separator = frozenset()
@@ -417,10 +425,7 @@ def _place(nodes: list[Node], widths: tuple[int, ...]) -> tuple[int, list[tuple[
     return steps, [(steps - 1 - step, at) for step, at in found]
 
 
-# Entries of the map from the flat vector to the tables that are not positions.
-IMPOSSIBLE, NEUTRAL = -1, -2
 FAR_TOO_MANY = 2**40  # cells of all nodes: beyond any memory
-Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis, the (size, stride) of its variables
 Entry = tuple[Parts, tuple[int, ...], int]  # a pattern, the row of a map that has it, and its first position
 
 GATHERED, LAUNCHES = 4, 10  # cells whose time a gathered one takes, and launches that a step takes
@@ -646,22 +651,3 @@ class _Writer:
             *rows, starts = np.array(some, np.int32).T
             found[tuple(rows)] = np.where(pattern >= 0, pattern + starts[:, None], nothing)
         return found.reshape(steps, width, *inner, -1)
-
-
-def parts_of(structure: Structure, axes: Iterable[Sequence[int]], stride: Mapping[int, int]) -> Parts:
-    """For each axis, the size and stride of its variables; those without a stride change nothing."""
-    return tuple(tuple((structure.sizes[v], stride.get(v, 0)) for v in axis) for axis in axes)
-
-
-def offsets(parts: Parts, shape: tuple[int, ...]) -> np.ndarray:
-    """Sum of index times stride for every cell of a padded shape, flattened; IMPOSSIBLE for padding."""
-    total = np.zeros((), np.int64)
-    for axis, length in zip(parts, shape, strict=True):
-        offsets = np.zeros(1, np.int64)
-        for size, stride in axis:
-            offsets = (offsets[:, None] + stride * np.arange(size)).reshape(-1)
-        padded = np.full(length, -(2**40), np.int64)
-        padded[: len(offsets)] = offsets
-        total = total[..., None] + padded
-    flat = total.reshape(-1)
-    return np.where(flat >= 0, flat, IMPOSSIBLE).astype(np.int32)

@@ -38,8 +38,7 @@ from typing import Any, cast
 import numpy as np
 
 from pgmjax.data.cliques import maximal
-from pgmjax.inference.plan.levels import offsets, parts_of
-from pgmjax.inference.plan.structure import Structure, Variables
+from pgmjax.inference.plan.structure import Structure, Variables, offsets, parts_of
 
 INNER = ("intersections", "attributes")
 

@@ -12,7 +12,12 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 Variables = tuple[int, ...]
+Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis, the (size, stride) of its variables
+# Entries of a map of cells to places in a flat vector that are not positions.
+IMPOSSIBLE, NEUTRAL = -1, -2
 MOST_CELLS = 10**150  # stands for more, so that costs, their sums and products with rates are floats
 
 
@@ -103,3 +108,22 @@ def members(mask: int) -> Variables:
         found.append(low.bit_length() - 1)
         mask ^= low
     return tuple(found)
+
+
+def parts_of(structure: Structure, axes: Iterable[Sequence[int]], stride: Mapping[int, int]) -> Parts:
+    """For each axis, the size and stride of its variables; those without a stride change nothing."""
+    return tuple(tuple((structure.sizes[v], stride.get(v, 0)) for v in axis) for axis in axes)
+
+
+def offsets(parts: Parts, shape: tuple[int, ...]) -> np.ndarray:
+    """Sum of index times stride for every cell of a padded shape, flattened; IMPOSSIBLE for padding."""
+    total = np.zeros((), np.int64)
+    for axis, length in zip(parts, shape, strict=True):
+        offsets = np.zeros(1, np.int64)
+        for size, stride in axis:
+            offsets = (offsets[:, None] + stride * np.arange(size)).reshape(-1)
+        padded = np.full(length, -(2**40), np.int64)
+        padded[: len(offsets)] = offsets
+        total = total[..., None] + padded
+    flat = total.reshape(-1)
+    return np.where(flat >= 0, flat, IMPOSSIBLE).astype(np.int32)

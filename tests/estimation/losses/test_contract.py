@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses
-from pgmjax.estimation.solvers.loop import stacked
+from pgmjax.estimation.solvers.batch import stacked
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries.spec import as_query
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax.estimation import losses
-from pgmjax.estimation.losses.norms import huber
+from pgmjax.estimation.losses.linear import huber
 
 
 @pytest.mark.parametrize("delta", [1e-3, 0.5, 10.0])

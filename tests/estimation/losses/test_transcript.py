@@ -12,7 +12,7 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.losses.transcript import Draws
-from pgmjax.estimation.solvers.loop import stacked
+from pgmjax.estimation.solvers.batch import stacked
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.transcript import Transcript

@@ -10,7 +10,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.estimation import losses
-from pgmjax.estimation.solvers import loop
+from pgmjax.estimation.solvers import batch, loop
 from pgmjax.estimation.solvers.loop import CertificateRequest
 from pgmjax.estimation.solvers.objective import Objective
 from pgmjax.inference.oracles.contraction import Contraction
@@ -49,7 +49,7 @@ def requests(seeds, name="l2"):
 @pytest.mark.parametrize("seeds", [(0, 2), (1, 3), (0, 1, 2, 3, 4)])
 def test_rows_together_are_rows_alone(name, seeds):
     asked = list(requests(seeds, name))
-    for request, (point, gap) in zip(asked, loop.evaluate_rows(asked, 5), strict=True):
+    for request, (point, gap) in zip(asked, batch.evaluate_rows(asked, 5), strict=True):
         expected, bound = loop.evaluate(request)  # by NumPy
         assert gap == pytest.approx(bound, rel=1e-10)
         for found, wanted in zip(jax.tree.leaves(point), jax.tree.leaves(expected), strict=True):

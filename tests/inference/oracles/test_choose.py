@@ -180,7 +180,7 @@ def test_a_new_oracle_is_a_class_and_its_place_in_the_list(monkeypatch):
             log_partition, marginals = self.infer(potentials)
             return log_partition, tuple(table / 2 for table in marginals), log_partition * 0 + 1
 
-    monkeypatch.setitem(choose._BY_NAME, Halved.name, Halved)
+    monkeypatch.setitem(choose.exact(), Halved.name, Halved)
     domain = pj.Domain({"a": 2, "b": 3})
     noisy = [pj.LinearMeasurement(("a", "b"), [[10.0, 20, 30], [15, 5, 20]], stddev=1.0)]
     fit = pj.Estimator(oracle="halved").fit(domain, noisy, total=100)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax.inference.plan import chain
-from pgmjax.inference.plan.levels import IMPOSSIBLE
-from pgmjax.inference.plan.structure import Structure
+from pgmjax.inference.plan.structure import IMPOSSIBLE, Structure
 from tests.models import STRUCTURES
 
 
