@@ -60,7 +60,7 @@ def fitted(values: np.ndarray, shape: tuple[int, int], stddev: float, rounds: in
     counts, kept, moved = projected(values), moments(shape, degree), np.zeros_like(values)
     for _ in range(rounds):
         less = values - share * stddev**2 / (counts + posterior.FLOOR * stddev)
-        moved += posterior.STEP * (values - counts) @ kept.T @ kept
+        moved += (values - counts) @ kept.T @ kept
         counts = projected(np.maximum(less, np.minimum(values, -stddev)) + moved)
     return counts
 

@@ -217,14 +217,14 @@ def _cores() -> int:
 
 def fit_all(
     problems: Sequence[FitProblem],
-    warm_start: GraphicalModel | None = None,
+    starts: Sequence[GraphicalModel | None],
     mesh: jax.sharding.Mesh | None = None,
 ) -> list[Fit]:
     """Run the fits of a batch.
 
     Args:
         problems: one per row, which share their plans.
-        warm_start: an initial model for all rows, or None.
+        starts: an initial model for each row, or None.
         mesh: devices to share the rows, or None.
 
     Returns:
@@ -243,7 +243,7 @@ def fit_all(
         with binding:
             if number and not problems[number].bounds:
                 _bind(problems[number : number + BOUND_TOGETHER])
-        result = yield from fit_steps(problems[number], warm_start)
+        result = yield from fit_steps(problems[number], starts[number])
         problems[number].bounds.clear()  # as much memory as the result
         return result
 

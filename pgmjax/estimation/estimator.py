@@ -218,7 +218,7 @@ class Estimator(Named):
         measurements = over_domain(domain, measurements)
         if callback is not None:
             checks.one_argument("callback", callback, "its step, loss and gap")
-        known = self._known(domain, warm_start, constraints, prior, prior_weight)
+        known = self._known(domain, [warm_start], constraints, prior, prior_weight)
         noisy = list(measurements) or [_exact(one) for one in known.fixed]
         total = total_of(known.fixed, total)
         if total is None:
@@ -250,7 +250,7 @@ class Estimator(Named):
         domain: Domain,
         measurements: Sequence[Sequence[LinearMeasurement]],
         totals: float | Sequence[float] | None = None,
-        warm_start: GraphicalModel | None = None,
+        warm_start: GraphicalModel | Sequence[GraphicalModel] | None = None,
         constraints: Sequence[Constraint] = (),
         *,
         prior: GraphicalModel | None = None,
@@ -269,7 +269,7 @@ class Estimator(Named):
             measurements: one list per row, with the same cliques and queries in the same order; values
                 and standard deviations may differ.
             totals: number of records (counts), common or per row. Default: estimated per row.
-            warm_start: an initial model for all rows.
+            warm_start: an initial model for all rows, or one for each.
             constraints: as in `fit`, for all rows.
             prior: as in `fit`, for all rows.
             prior_weight: as in `fit`, for all rows.
@@ -293,7 +293,8 @@ class Estimator(Named):
         from pgmjax.estimation import batch  # which single fits do without
 
         domain = as_domain(domain, "Estimator().fit_batch(domain, measurements)", measurements)
-        known = self._known(domain, warm_start, constraints, prior, prior_weight)
+        starts = _starts(warm_start, len(measurements))
+        known = self._known(domain, starts, constraints, prior, prior_weight)
         mesh = sharding.of_devices(self.devices) if mesh is None else sharding.check(mesh)
         rows = batch.same_structure(domain, measurements)
         if not rows[0] and known.fixed:
@@ -307,24 +308,21 @@ class Estimator(Named):
                 FitProblem(self, domain, row, total, known, bar, batch=True, plans=plans)
                 for row, total in zip(rows, counts, strict=True)
             ]
-            found = batch.fit_all(problems, warm_start, mesh)
-        pairs = zip(found, rows, strict=True)
-        return batch.BatchFit(tuple(_of_inputs(one, row, known, warm_start) for one, row in pairs))
+            found = batch.fit_all(problems, starts, mesh)
+        triples = zip(found, rows, starts, strict=True)
+        return batch.BatchFit(tuple(_of_inputs(one, row, known, start) for one, row, start in triples))
 
     def _known(
         self,
         domain: Domain,
-        warm_start: GraphicalModel | None,
+        starts: Sequence[GraphicalModel | None],
         constraints: Sequence[Constraint],
         prior: GraphicalModel | None,
         prior_weight: float,
     ) -> SideInformation:
-        checks.kind(
-            warm_start,
-            GraphicalModel | None,
-            "warm_start must be a GraphicalModel",
-            "of a fit give fit.model",
-        )
+        for start in starts:
+            asked = "warm_start must be a GraphicalModel"
+            checks.kind(start, GraphicalModel | None, asked, "of a fit give fit.model")
         known = SideInformation.of(domain, constraints, prior, prior_weight)
         if prior is not None and not isinstance(self.regularisation, str) and self.regularisation > 0:
             raise ValueError(
@@ -332,6 +330,15 @@ class Estimator(Named):
                 "regularisation out, or the reverse."
             )
         return known
+
+
+def _starts(given: Any, rows: int) -> list[GraphicalModel | None]:
+    """Return the initial model of each row, of one for all or one for each."""
+    if not isinstance(given, list | tuple):
+        return [given] * rows
+    if len(given) != rows:
+        raise ValueError(f"warm_start must be one model, or one for each of {rows} rows, got {len(given)}.")
+    return list(given)
 
 
 def _exact(fixed: FixedMarginal) -> LinearMeasurement:

@@ -154,15 +154,15 @@ def _numbers(name: str, given: Any) -> np.ndarray:
     ) from None
 
 
-EMPTY, ROUNDS, FLOOR = 8.0, 3, 0.15
-"""Share of a table's lowering over that of its negative answers, refits, and the least count by which a noise
-is divided, in its standard deviations. Chosen for the coverage of slopes and means of single tables of two
-columns at three levels of noise (docs/lab/coverage.md), as are the two that follow."""
-STEP, DEGREE = 2.0, 2
-"""How many times what a fit lost of a moment its answers are moved, and the highest power in a moment."""
-Fits = Callable[[Sequence[Sequence[LinearMeasurement]], Sequence[float] | None, bool], list[GraphicalModel]]
-"""Fits models to rows of noisy answers of one structure. Given are the rows, the number of records of each
-(None for answers as they were drawn), and whether roughly will do."""
+EMPTY, ROUNDS, FLOOR, DEGREE = 8.0, 3, 0.15, 2
+"""Share of a table's lowering over that of its negative answers, refits, the least count by which a noise is
+divided, in its standard deviations, and the highest power in a moment. Chosen for the coverage of slopes and
+means of single tables of two columns at three levels of noise (docs/lab/coverage.md)."""
+Fits = Callable[
+    [Sequence[Sequence[LinearMeasurement]], Sequence[GraphicalModel] | None], list[GraphicalModel]
+]
+"""Fits models to rows of noisy answers of one structure. Given are the rows, and models to begin from that
+have the number of records of each (None for answers as they were drawn)."""
 
 
 def draws_of(
@@ -219,25 +219,23 @@ def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[G
     answered = [np.stack([row[place].flat_values() for row in rows]).astype(np.float64) for place in places]
     shares = [np.minimum(1.0, EMPTY * (each < 0).mean(axis=1, keepdims=True)) for each in answered]
     rounds = ROUNDS if any(np.any(each) for each in shares) else 0
-    models = fitted(rows, None, rounds > 0)
-    # changed answers add up to another number of records than there are
-    totals = [float(model.total) for model in models]
+    models = fitted(rows, None)
     moments = [
         _Moments(one.clique, models[0].domain.shape_of(one.clique), float(np.mean(one.row_stddevs() ** 2)))
         for one in marginals
     ]
     moved = [np.zeros_like(each) for each in answered]
-    for left in reversed(range(rounds)):
+    for _ in range(rounds):
         counts = [np.stack([np.ravel(model.answer(one.query)) for model in models]) for one in marginals]
         missing = [values - fit for values, fit in zip(answered, counts, strict=True)]
-        moved = [one + STEP * more for one, more in zip(moved, _lost(moments, missing), strict=True)]
+        moved = [one + more for one, more in zip(moved, _lost(moments, missing), strict=True)]
         changed = [list(row) for row in rows]
         for number, place in enumerate(places):
             spread = marginals[number].row_stddevs()
             values = _lowered(answered[number], spread, shares[number], counts[number]) + moved[number]
             for row, own in zip(changed, values, strict=True):
                 row[place] = dataclasses.replace(row[place], values=own.reshape(row[place].values.shape))
-        models = fitted(changed, totals, left > 0)
+        models = fitted(changed, models)
     return models
 
 

@@ -21,7 +21,7 @@ def test_single_tables_are_fitted_as_draws_are(monkeypatch):
     rows = [[pj.LinearMeasurement(("x", "y"), each, 60.0)] for each in values]
     exact = pj.Estimator(regularisation="none", dtype="float64", tol=1e-9, max_steps=20_000, progress=False)
 
-    def fitted(given, totals, roughly):
+    def fitted(given, before):
         return [exact.fit(domain, row, emptied.RECORDS).model for row in given]
 
     found = [model.marginal(("x", "y")).reshape(-1) for model in posterior.emptied(rows, fitted)]
