@@ -175,7 +175,7 @@ def test_dependence_is_not_lost_where_most_cells_are_empty():
     assert kept.std() < 1.5 * plain.std()
 
 
-@pytest.mark.parametrize("rounds", "share"), [(3, 0.9), (40, 0.1)])
+@pytest.mark.parametrize(("rounds", "share"), [(3, 0.9), (40, 0.1)])
 def test_moments_come_out_as_they_were_answered(monkeypatch, rounds, share):
     monkeypatch.setattr(posterior, "ROUNDS", rounds)
     domain, total, rng = pj.Domain({"x": 10, "y": 10}), 5000.0, np.random.default_rng(1)
