@@ -24,9 +24,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import harness
 import numpy as np
 from blocks import paper002 as blocks
+from bounds import lower_bound, upper_bound
 
 import pgmjax as pj
-from pgmjax.local.channel import lower_bound, upper_bound
 
 EPSILON = 1
 STARS = 5

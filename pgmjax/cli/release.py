@@ -60,7 +60,6 @@ _OUTPUT = (
     *("resume", "prior", "add_rows", "tables"),
 )
 _OF_PARSER = ("run", "parser")
-_SHOWN = 3
 
 
 def unit_of(arguments: argparse.Namespace) -> Unit | None:

@@ -794,12 +794,3 @@ HAZARDS = (
     ),
 )
 """The hazards in the order of the publication, each with the test that holds its row."""
-
-
-def listed() -> str:
-    """Return the table of docs/privacy-officer.md, in Markdown."""
-    lines = ["| | section | hazard | what the release says of it | where |", "|---|---|---|---|---|"]
-    for each in HAZARDS:
-        where = f"[page]({each.page})" if each.page else f"`{NAME}`"
-        lines.append(f"| {each.number} | {each.section} | {each.title} | {each.tells} | {where} |")
-    return "\n".join(lines)

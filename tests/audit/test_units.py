@@ -11,7 +11,7 @@ from pgmjax.audit import neighbours, replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation, Unit
-from pgmjax.history.session.costs import PLACES, CellAccount, units
+from pgmjax.history.session.costs import PLACES, CellAccount
 from pgmjax.privacy import measuring
 from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.privacy.scores import Counts, Distances
@@ -150,9 +150,9 @@ def test_at_most_as_many_records_answer_differently_as_count():
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_session_charges_a_person_for_all_that_its_answers_move(relation):
     asked = [
-        (Product({"a": point(0), "b": point(0)}), units("0.1")),
-        (Product({"a": point(1)}), units("0.25")),
-        (Product({"b": point(1)}), units("0.07")),
+        (Product({"a": point(0), "b": point(0)}), 10**11),
+        (Product({"a": point(1)}), 25 * 10**10),
+        (Product({"b": point(1)}), 7 * 10**10),
     ]
     account = CellAccount(DOMAIN, Relation.parse(relation), records=UNIT.max_records)
     for query, rate in asked:

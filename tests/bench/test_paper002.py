@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 FOLDER = pathlib.Path(__file__).parent.parent.parent / "bench" / "paper002"
-MODULES = ("facebook", "scaling", "bulk", "mwem", "harness", "blocks")
+MODULES = ("facebook", "scaling", "bounds", "bulk", "mwem", "harness", "blocks")
 needs_graph = pytest.mark.skipif("PGMJAX_DATA" not in os.environ, reason="PGMJAX_DATA names no folder")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import scipy
@@ -32,98 +31,27 @@ Table = tuple[tuple[str, ...], np.ndarray]
 Under replace-one there are two per attribute: the axes of the first cell, then those of the second."""
 
 
-def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -> np.ndarray:
-    """Return the sensitivity of each row's answer [rows]: S of the paper.
-
-    Args:
-        matrix: H [rows, cells].
-        relation: the neighbouring relation; the paper uses add-remove.
-
-    Example:
-        >>> sensitivities([[2.0, 1.0, 0.0], [0.0, -1.0, 1.0]]).tolist()
-        [2.0, 1.0]
-    """
-    rows = _matrix(matrix)
-    if Relation.parse(relation) is Relation.ADD_REMOVE:
-        return np.abs(rows).max(axis=1)
-    return np.asarray(rows.max(axis=1) - rows.min(axis=1))
-
-
-def cell_costs(matrix: Any, epsilons: Any, sensitivities: Any = None) -> np.ndarray:
-    """Return the privacy loss (epsilon) of each cell's records [cells]: B = (alpha / S)' abs(H).
-
-    Args:
-        matrix: H [rows, cells].
-        epsilons: cost of each answer, alpha [rows].
-        sensitivities: S, which sets the noise scales S / alpha [rows]. Default: the rows' own under
-            add-remove.
-
-    Raises:
-        ValueError: the numbers do not match the rows or are not positive.
-
-    References:
-        Xiao and Xiong 2012, Theorem 5.4, equation 35.
-
-    Example:
-        >>> cell_costs([[2.0, 1.0], [0.0, 1.0]], [0.1, 0.2]).tolist()
-        [0.1, 0.25]
-    """
-    rows = _matrix(matrix)
-    return np.asarray(_rates(rows, epsilons, sensitivities) @ np.abs(rows))
-
-
-def system_cost(
-    matrix: Any, epsilons: Any, sensitivities: Any = None, relation: Relation | str = Relation.ADD_REMOVE
-) -> float:
-    """Return the epsilon of all answers together, at most the sum of their epsilons.
-
-    Under add-remove this is the largest cell cost, under replace-one the largest L1 distance between the
-    columns of two cells, with the same weights.
-
-    Args:
-        matrix: H [rows, cells].
-        epsilons: cost of each answer [rows].
-        sensitivities: as in `cell_costs`.
-        relation: the neighbouring relation.
-
-    References:
-        Xiao and Xiong 2012, Theorem 5.4, equation 34.
-
-    Example:
-        >>> system_cost([[2.0, 1.0], [0.0, 1.0]], [0.1, 0.2])
-        0.25
-    """
-    if Relation.parse(relation) is Relation.ADD_REMOVE:
-        return float(cell_costs(matrix, epsilons, sensitivities).max())
-    rows = _matrix(matrix)
-    weighted = (_rates(rows, epsilons, sensitivities)[:, None] * rows).T
-    return max(float(scipy.spatial.distance.cdist([cell], weighted, "cityblock").max()) for cell in weighted)
-
-
-def least_epsilon(sensitivity: float, half_width: float, delta: float, *, continuous: bool = False) -> float:
+def least_epsilon(sensitivity: float, half_width: float, delta: float) -> float:
     """Return the least epsilon whose Laplace noise is within a half-width with probability 1 - delta.
 
-    For the continuous distribution it is S ln(1 / delta) / w. The discrete distribution that is actually
+    For the continuous distribution of the paper it is S ln(1 / delta) / w. The discrete distribution that is
     drawn has the same scale S / epsilon, but integer noise. If w is an integer, it needs slightly less;
     otherwise it needs as much as for the next integer below w, which just below an integer w is more.
 
     Args:
         sensitivity: S > 0 (counts).
-        half_width: w (counts), 0 or more; above 0 for the continuous distribution.
+        half_width: w (counts), 0 or more.
         delta: the probability of exceeding it, in (0, 1).
-        continuous: use the paper's continuous distribution instead of the one that is drawn.
 
     References:
         Xiao and Xiong 2012, Theorem 5.3; its equation 33 prints half the exponent.
 
     Example:
-        >>> [round(least_epsilon(1.0, 100.0, 0.2, continuous=paper), 6) for paper in (True, False)]
-        [0.016094, 0.016014]
+        >>> round(least_epsilon(1.0, 100.0, 0.2), 6)  # 0.016094 for the continuous distribution
+        0.016014
     """
     sensitivity = checks.number("sensitivity", sensitivity, above=0)
     delta = checks.number("delta", delta, above=0, below=1)
-    if continuous:
-        return sensitivity * -math.log(delta) / checks.number("half_width", half_width, above=0)
     whole = math.floor(checks.number("half_width", half_width, at_least=0))
 
     def excess(rate: float) -> float:
@@ -138,26 +66,6 @@ def least_epsilon(sensitivity: float, half_width: float, delta: float, *, contin
     while DiscreteLaplace(sensitivity / result).outside(whole) > delta:
         result, step = result + step, 2 * step  # near a delta of 1 rounding hides the root among many floats
     return result
-
-
-def _matrix(matrix: Any) -> np.ndarray:
-    rows = np.asarray(matrix, np.float64)
-    if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
-        raise ValueError(f"the matrix must hold finite numbers [rows, cells], got shape {rows.shape}.")
-    return rows
-
-
-def _rates(rows: np.ndarray, epsilons: Any, sensitivities: Any) -> np.ndarray:
-    sensitivities = (
-        np.abs(rows).max(axis=1) if sensitivities is None else np.asarray(sensitivities, np.float64)
-    )
-    spent = np.asarray(epsilons, np.float64)
-    for name, array in (("epsilons", spent), ("sensitivities", sensitivities)):
-        if array.shape != (len(rows),) or not (np.isfinite(array) & (array > 0)).all():
-            raise ValueError(
-                f"{name} must be {len(rows)} finite numbers > 0, one a row, got shape {array.shape}."
-            )
-    return np.asarray(spent / sensitivities)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -274,11 +182,6 @@ class CellAccount:
 def _whole(matrix: np.ndarray) -> np.ndarray:
     """Return integers as int64; integer input is not converted through floats."""
     return matrix if matrix.dtype == np.int64 else np.rint(matrix).astype(np.int64)
-
-
-def units(amount: Fraction | str) -> int:
-    """Return an amount in units of 10^-12, rounded up."""
-    return math.ceil(Fraction(amount) * 10**PLACES)
 
 
 def _spread(table: np.ndarray, names: tuple[str, ...], joint: tuple[str, ...], sides: int) -> np.ndarray:

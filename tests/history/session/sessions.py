@@ -33,3 +33,11 @@ def ages(*codes):
     entries = np.zeros((1, 4), np.int64)
     entries[0, list(codes)] = 1
     return DenseMatrix(("age",), entries)
+
+
+def system_cost(rows, epsilons, moves, relation):
+    """Theorem 5.4 of Xiao and Xiong 2012: the epsilon of all answers [rows], from H [rows, cells]."""
+    weighted = (np.asarray(epsilons) / moves)[:, None] * rows
+    if relation == "add-remove":
+        return np.abs(weighted).sum(axis=0).max()
+    return np.abs(weighted[:, :, None] - weighted[:, None]).sum(axis=0).max()

@@ -9,7 +9,6 @@ import pytest
 from pgmjax import Dataset, Domain, history
 from pgmjax.history import History, Session
 from pgmjax.history.rows import Rows
-from pgmjax.history.session import costs
 from pgmjax.history.session.costs import least_epsilon
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -19,7 +18,7 @@ from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import DenseMatrix, Product, marginal, point, prefix
-from tests.history.session.sessions import COUNTS, DOMAIN, ages, begin, table
+from tests.history.session.sessions import COUNTS, DOMAIN, ages, begin, system_cost, table
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_the_cost_is_the_largest_cell_s_of_the_theorem(ledger, relation):
     )
     rows = Rows.of(session.history.queries, DOMAIN).matrix()
     moves = np.abs(rows).max(axis=1)
-    expected = costs.system_cost(rows, rates * moves, moves, relation)
+    expected = system_cost(rows, rates * moves, moves, relation)
     assert float(session.cost) == pytest.approx(expected, rel=1e-12)
     plain = sum(Fraction(r["epsilon"]) for r in session._log.records if r["kind"] == "bought")
     assert session.cost <= plain
