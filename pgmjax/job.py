@@ -34,12 +34,9 @@ from pgmjax.mechanisms.forecast import (
 )
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters
 from pgmjax.mechanisms.run import FitError
-from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy import CountLeftOut, Ledger, NoiseBackend, SeededBackend
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.privacy.opendp import default_backend, passes_on
-from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import folder as release_folder
 from pgmjax.release import run_folder

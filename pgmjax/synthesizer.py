@@ -184,15 +184,17 @@ class Synthesizer(Named):
     def _only_fit(self) -> Iterator[None]:
         """Refuse a fit when there was one, or another thread makes one; see `fit`."""
         with _ONE_FIT:
-            if self._release is not None:
-                raise ValueError(
+            checks.refuse(
+                (
+                    self._release is not None,
                     "This Synthesizer is already fitted, and another fit would spend epsilon again. If "
-                    "you want that, make a new one: Synthesizer(**synth.get_params()). Nothing was spent."
-                )
-            if self._fitting:
-                raise ValueError(
-                    "Another thread is fitting this Synthesizer: wait for it. Nothing was spent."
-                )
+                    "you want that, make a new one: Synthesizer(**synth.get_params()). Nothing was spent.",
+                ),
+                (
+                    self._fitting,
+                    "Another thread is fitting this Synthesizer: wait for it. Nothing was spent.",
+                ),
+            )
             self._fitting = True
         try:
             yield
@@ -255,8 +257,9 @@ class Synthesizer(Named):
                 f"The frame has no column named {self.unit.column!r}, which Unit names: correct the name "
                 "there. Nothing was spent."
             )
-        if missing or extra:
-            raise ValueError(
+        checks.refuse(
+            (
+                missing or extra,
                 "The domain and the frame have different columns. "
                 + " ".join(
                     f"The {place} lacks {', '.join(map(repr, names))}."
@@ -265,21 +268,24 @@ class Synthesizer(Named):
                 )
                 + " Remove these columns, or add them where they are missing. "
                 + ("Capitals count. " * any(checks.same_word(name, extra) for name in missing))
-                + "Nothing was spent."
-            )
-        if isinstance(known, Domain) and discover is not None:
-            raise ValueError("The domain describes every column: leave discover out. Nothing was spent.")
+                + "Nothing was spent.",
+            ),
+            (
+                isinstance(known, Domain) and discover is not None,
+                "The domain describes every column: leave discover out. Nothing was spent.",
+            ),
+            (
+                known is None and discover is None,
+                "The possible values of the columns are unknown, and they must not be read off "
+                "the table. Give a domain (pgmjax domain draft writes a first version), or find "
+                "one for a tenth of epsilon with discover=0.1 here and a delta, such as 1e-6, where the "
+                "Synthesizer is made. Nothing was spent.",
+            ),
+        )
         if isinstance(known, Draft) and discover is None:
             raise ValueError(
                 f"The domain leaves {', '.join(known.open)} open: describe them, or find them with "
                 "discover=0.1 here, for a tenth of the budget, with a delta, such as 1e-6, where the "
-                "Synthesizer is made. Nothing was spent."
-            )
-        if known is None and discover is None:
-            raise ValueError(
-                "The possible values of the columns are unknown, and they must not be read off "
-                "the table. Give a domain (pgmjax domain draft writes a first version), or find "
-                "one for a tenth of epsilon with discover=0.1 here and a delta, such as 1e-6, where the "
                 "Synthesizer is made. Nothing was spent."
             )
         job = Job(
@@ -652,12 +658,10 @@ def _check_names(names: list[Any]) -> None:
             f"Every column name must be a non-empty string, got {strange[0]!r}: rename it. Nothing was spent."
         )
     twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(
-            f"Several columns have the same name: {', '.join(twice)}. Rename them. Nothing was spent."
-        )
-    if not names:
-        raise ValueError("The frame has no columns. Nothing was spent.")
+    checks.refuse(
+        (twice, f"Several columns have the same name: {', '.join(twice)}. Rename them. Nothing was spent."),
+        (not names, "The frame has no columns. Nothing was spent."),
+    )
 
 
 def _check_index(frame: Any) -> None:

@@ -272,6 +272,25 @@ def first_said(*cases: tuple[object, str], otherwise: str = "") -> str:
     return next((said for case, said in cases if case), otherwise)
 
 
+def refuse(*cases: tuple[object, str]) -> None:
+    """Refuse the first of some cases that is so; conditions and messages of all are worked out before.
+
+    Args:
+        cases: what must not be, and the message that says why.
+
+    Raises:
+        ValueError: one of them is.
+
+    Example:
+        >>> refuse((2 > 3, "two is more"), (3 > 2, "three is more"))
+        Traceback (most recent call last):
+        ValueError: three is more
+    """
+    for case, message in cases:
+        if case:
+            raise ValueError(message)
+
+
 def kind(value: Any, kinds: Any, said: str, then: str = "") -> None:
     """Refuse a value that is of none of some types.
 

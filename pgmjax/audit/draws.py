@@ -14,9 +14,8 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.measurements.noise import DiscreteNoise
-from pgmjax.privacy import partition
+from pgmjax.privacy import SeededBackend, partition
 from pgmjax.privacy.response import KaryResponse, ResponseDistribution, UnaryResponse
-from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import SelectionDistribution, ThresholdNoise
 from pgmjax.privacy.tape import Call, NonInterferenceError, Tape
 

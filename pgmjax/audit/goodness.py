@@ -18,6 +18,8 @@ from typing import Protocol
 
 import numpy as np
 
+from pgmjax._internal import checks
+
 LEAST = 10.0  # draws that each bin expects at least
 _MOST_BINS = 1000  # more bins see finer detail and need more draws to see a wrong scale
 _WIDEST = 20_000_000
@@ -98,12 +100,13 @@ def categorical_fit(counts: np.ndarray, probabilities: np.ndarray) -> Goodness:
         True
     """
     seen, distribution = _integers("counts", counts), np.asarray(probabilities, dtype=np.float64)
-    if distribution.shape != seen.shape:
-        raise ValueError(
-            f"counts and probabilities have one shape, got {seen.shape} and {distribution.shape}."
-        )
-    if np.any(seen < 0):
-        raise ValueError("counts must be at least 0.")
+    checks.refuse(
+        (
+            distribution.shape != seen.shape,
+            f"counts and probabilities have one shape, got {seen.shape} and {distribution.shape}.",
+        ),
+        (np.any(seen < 0), "counts must be at least 0."),
+    )
     check_distribution(distribution)
     draws = int(seen.sum())
     if np.any(seen[distribution == 0] > 0):

@@ -258,10 +258,13 @@ class AuditCase:
 
     def __post_init__(self) -> None:
         check_interface(self.mechanism)
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
-        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
-        object.__setattr__(self, "delta", exact_delta(self.delta))
-        object.__setattr__(self, "seed", checks.integer("seed", self.seed, low=0))
+        checks.set_fields(
+            self,
+            relation=Relation.parse(self.relation),
+            epsilon=exact_epsilon(self.epsilon),
+            delta=exact_delta(self.delta),
+            seed=checks.integer("seed", self.seed, low=0),
+        )
 
     def make(self, seed: int | None = None, **more: Any) -> Any:
         """Return the mechanism with seeded noise and, if it takes an estimator, a short fit.

@@ -26,14 +26,10 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy import scales
+from pgmjax.privacy import Budget, Counts, NoiseBackend, PrivateTable, scales
 from pgmjax.privacy.accounting import zcdp
-from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.opendp import default_backend
-from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.responding import ENCODINGS
-from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import marginal

@@ -102,7 +102,7 @@ def _draft(arguments: argparse.Namespace) -> None:
                 f"{option} names the column {column!r}, which {arguments.table} does not have"
                 f"{_closest(column, types)}."
             )
-    process.refuse(
+    checks.refuse(
         (
             arguments.max_labels is not None and not arguments.public,
             "--max-labels is for --public, and without that no value is read: leave it out.",

@@ -18,11 +18,8 @@ from pgmjax.cli.options.shared import LEVEL
 from pgmjax.cli.release import read_names
 from pgmjax.data.domain import Domain
 from pgmjax.history.rows import Rows
+from pgmjax.local import PerturbedGraph, ProperEstimator, Universe, answer_queries
 from pgmjax.local.answers import UnbiasedAnswers
-from pgmjax.local.codes import Universe
-from pgmjax.local.graphs import PerturbedGraph
-from pgmjax.local.proper import ProperEstimator
-from pgmjax.local.statistical import answer_queries
 from pgmjax.local.table import PerturbedTable, ResponseColumn
 from pgmjax.queries import Product, Query, matrix
 

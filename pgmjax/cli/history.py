@@ -23,15 +23,19 @@ from pgmjax.cli.release import read_names, warn_if_insecure
 from pgmjax.cli.typed import of_file
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.history.bayes.blue import BestLinearUnbiased, NotEstimableError
-from pgmjax.history.bayes.consistent import InferenceControl
+from pgmjax.history import (
+    BestLinearUnbiased,
+    CrossValidation,
+    InferenceControl,
+    KernelPCA,
+    KernelRidge,
+    MaxEntropy,
+    NotEstimableError,
+    ProductPrior,
+    posterior,
+)
 from pgmjax.history.bayes.inference import Claim, Verdict
-from pgmjax.history.bayes.posterior import posterior
 from pgmjax.history.history import DESCRIPTION, IMPOSSIBLE_DEVIATIONS, History, contradiction
-from pgmjax.history.kernel.pca import KernelPCA
-from pgmjax.history.kernel.ridge import CrossValidation, KernelRidge
-from pgmjax.history.max_entropy.fit import MaxEntropy
-from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 from pgmjax.learning import Learner, predictor
 from pgmjax.learning.encodings import as_encoding
@@ -166,7 +170,7 @@ def _check_options(arguments: argparse.Namespace, trained: bool) -> None:
         options = [name for name in ("method", "domain", "stddev", "rounded_to", *TAKES) if name != "level"]
         named = process.first_of(arguments, options)
         model = f"{arguments.history} is a trained model"
-        process.refuse((named, f"{named} is for a history, and {model}: leave it out."))
+        checks.refuse((named, f"{named} is for a history, and {model}: leave it out."))
     arguments.method = METHODS[0] if arguments.method is None else arguments.method
     for name, methods in TAKES.items():
         given = getattr(arguments, name) not in (None, False) and not trained
@@ -202,7 +206,7 @@ def _read(arguments: argparse.Namespace) -> History:
     path = pathlib.Path(arguments.history)
     if path.is_dir():
         named = process.first_of(arguments, ("domain", "stddev", "rounded_to"))
-        process.refuse(
+        checks.refuse(
             (
                 (path / "measurements.parquet").is_file(),
                 f"{path} is a release: give its noisy counts, {path / 'measurements.parquet'}, and --domain.",
@@ -215,7 +219,7 @@ def _read(arguments: argparse.Namespace) -> History:
             ),
         )
         return History.load(path)
-    process.refuse(
+    checks.refuse(
         (
             files.is_ledger(path),
             f"{path} is no file of answers. If it is a ledger, pgmjax session export makes a history of it.",

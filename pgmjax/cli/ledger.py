@@ -35,7 +35,7 @@ def _init(arguments: argparse.Namespace) -> None:
     _check_table(arguments)
     if arguments.same_people_as is not None:
         given = process.first_of(arguments, ("name", "epsilon"))
-        process.refuse(
+        checks.refuse(
             (
                 given,
                 f"{given} cannot be chosen with --same-people-as: the table shares account "
@@ -46,7 +46,7 @@ def _init(arguments: argparse.Namespace) -> None:
         _add_another(arguments)
         return
     missing = process.first_of(arguments, ("name", "epsilon", "relation"), given=False)
-    process.refuse((missing, f"{missing} is missing: a new account needs --name, --epsilon and --relation."))
+    checks.refuse((missing, f"{missing} is missing: a new account needs --name, --epsilon and --relation."))
     promise: dict[str, Any] = {
         name: getattr(arguments, name) for name in ("epsilon", "delta", "relation", "measure", "research")
     }
@@ -116,7 +116,7 @@ def _add_another(arguments: argparse.Namespace) -> None:
 def _account(arguments: argparse.Namespace, ledger: Ledger) -> Account:
     """Return the account that stands before a table; exchanged, they are told apart."""
     names = [each.name for each in ledger.accounts()]
-    process.refuse(
+    checks.refuse(
         (
             arguments.name not in names and arguments.table in names,
             f"The account stands before the table, got {arguments.name}: exchange the two.",
@@ -138,7 +138,7 @@ def _other(arguments: argparse.Namespace) -> str:
 
 def _check_table(arguments: argparse.Namespace) -> None:
     kind = pathlib.Path(arguments.file.removesuffix(".gz")).suffix.lower()
-    process.refuse(
+    checks.refuse(
         (
             kind in text_file.KINDS,
             f"{arguments.file} is a table, and a ledger stands before it, as in pgmjax ledger init "
@@ -153,7 +153,7 @@ def _definition(arguments: argparse.Namespace, relation: Relation) -> TableDefin
     if arguments.domain is None and not arguments.demo:
         options = ("weights", "max_weight", "rows_outside", "unit", "max_records", "record_is")
         given = process.first_of(arguments, (*options, "text_encoding"))
-        process.refuse((given, f"{given} needs --domain: give the domain file too."))
+        checks.refuse((given, f"{given} needs --domain: give the domain file too."))
         return None
     if arguments.demo and arguments.unit is not None:
         raise ValueError("The demo table has no column for a unit: leave out --unit and --max-records.")

@@ -28,9 +28,8 @@ from pgmjax.cli import process, release
 from pgmjax.data import demo
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.local.channel import predicted_stddev
+from pgmjax.local import PerturbedTable, load, predicted_stddev
 from pgmjax.local.respondent import PerturbedRecord, collect, respond
-from pgmjax.local.table import PerturbedTable, load
 from pgmjax.measurements import inputs
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.model import row_file
@@ -134,11 +133,11 @@ def _check_combination(arguments: argparse.Namespace) -> None:
     """Reject incompatible options before anything is read."""
     weighted = arguments.weights is not None or arguments.max_weight is not None
     only_once = "Randomised response cannot use weights, because each record counts once: leave out --weights"
-    process.refuse((weighted, f"{only_once} and --max-weight."))
+    checks.refuse((weighted, f"{only_once} and --max-weight."))
     release.check_table(arguments)
     release.escapes(arguments, arguments.responses)
     given = [bool(arguments.groups), arguments.each, arguments.workload is not None]
-    process.refuse(
+    checks.refuse(
         (sum(given) > 1, "Give only one of --groups, --each and --workload."),
         (
             not any(given) and not arguments.demo,
@@ -316,10 +315,13 @@ def _record(texts: Sequence[str]) -> dict[str, str]:
                 f"Value {number} must be NAME=VALUE without blanks, such as sex=F.{table} Nothing was "
                 "answered."
             )
-        if re.search(r",\s*\w+=", value):
-            raise ValueError("Put spaces between the values, as in age=34 sex=F. Nothing was answered.")
-        if name.strip() in record:
-            raise ValueError(f"{name.strip()!r} is given twice: give each attribute once.")
+        checks.refuse(
+            (
+                re.search(r",\s*\w+=", value),
+                "Put spaces between the values, as in age=34 sex=F. Nothing was answered.",
+            ),
+            (name.strip() in record, f"{name.strip()!r} is given twice: give each attribute once."),
+        )
         record[name.strip()] = value.strip()
     return record
 

@@ -109,20 +109,6 @@ def show_warning(
         say(f"warning: {message}")
 
 
-def refuse(*cases: tuple[object, str]) -> None:
-    """Refuse the first of some cases that is so.
-
-    Args:
-        cases: what must not be, and the message that says why.
-
-    Raises:
-        ValueError: one of them is.
-    """
-    for case, message in cases:
-        if case:
-            raise ValueError(message)
-
-
 def first_of(arguments: argparse.Namespace, names: Iterable[str], given: bool = True) -> str:
     """Return the first of some options that was given, or was not, as it is typed; "" if there is none."""
     for name in names:

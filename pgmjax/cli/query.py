@@ -23,9 +23,8 @@ from pgmjax.data.attribute import Code
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population, sentences_of
+from pgmjax.local import PerturbedTable, answer_cells, answer_conditions
 from pgmjax.local.answers import UnbiasedAnswers
-from pgmjax.local.conditions import answer_cells, answer_conditions
-from pgmjax.local.table import PerturbedTable
 from pgmjax.measurements.inputs import are_secure
 from pgmjax.queries import Query, marginal
 from pgmjax.queries import text as query_text
@@ -95,7 +94,7 @@ def _check(arguments: argparse.Namespace) -> None:
     others = [
         text for text in arguments.condition if text and "=" not in text and pathlib.Path(text).is_dir()
     ]
-    process.refuse(
+    checks.refuse(
         (
             not pathlib.Path(folder).exists() and re.search("[=<>]", folder),
             f"The folder stands before the conditions: pgmjax query DIR {folder!r}.",
@@ -135,7 +134,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _check_perturbed(arguments: argparse.Namespace) -> None:
     """Refuse what a perturbed table cannot be asked."""
     named = "--draws" if arguments.draws is not None else "--error-bars"
-    process.refuse(
+    checks.refuse(
         (
             arguments.mean and (arguments.condition or arguments.by),
             "Of a perturbed table --mean is of all rows, without conditions and --by: ask for the counts of "
@@ -151,7 +150,7 @@ def _check_perturbed(arguments: argparse.Namespace) -> None:
 def _check_release(arguments: argparse.Namespace) -> None:
     """Refuse what a release or a fit is not asked."""
     named = "--cut" if arguments.cut else "--workload" if arguments.workload else "--proper"
-    process.refuse(
+    checks.refuse(
         (
             arguments.workload or arguments.proper or arguments.cut,
             f"{named} is for a perturbed table: a release answers the workload that it was made for, in its "

@@ -32,9 +32,8 @@ from pgmjax.data.value import places_of
 from pgmjax.discovery import Discovery
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.inputs import Input, are_secure
+from pgmjax.privacy import CountLeftOut, Ledger
 from pgmjax.privacy.gate import holder_log
-from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.left_out import CountLeftOut
 from pgmjax.queries.workload import KWay, Workload
 from pgmjax.release import accuracy, run_folder
 from pgmjax.release import folder as release_folder
@@ -184,7 +183,7 @@ def _job(arguments: argparse.Namespace) -> jobs.Job:
     else:
         most = len(domain) if isinstance(domain, Domain) else None
         k = 2 if arguments.all_kway is None else arguments.all_kway
-        process.refuse(
+        checks.refuse(
             (
                 most is not None and k > most,
                 f"--all-kway {k} is more than the {most} attributes of the domain.",
@@ -429,7 +428,7 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     if stored is None or "mechanism" not in stored["asked"]:
         whole = arguments.resume.rstrip("/").removesuffix(".partial")
         beside = sorted(map(str, pathlib.Path(arguments.resume).absolute().parent.glob("*.partial")))
-        process.refuse(
+        checks.refuse(
             (
                 not os.path.exists(arguments.resume) and os.path.isfile(os.path.join(whole, "release.json")),
                 f"There is no folder {arguments.resume}, for {whole} is complete: nothing of it is to be "
@@ -490,7 +489,7 @@ def show_progress(arguments: argparse.Namespace) -> bool | None:
 
 
 def of_no_table(arguments: argparse.Namespace) -> tuple[tuple[bool, str], ...]:
-    """Return the cases of two tables and of none, for `process.refuse`."""
+    """Return the cases of two tables and of none, for `checks.refuse`."""
     return (
         (
             arguments.demo and arguments.table is not None,
@@ -515,7 +514,7 @@ def check_table(arguments: argparse.Namespace) -> None:
         "discover" in arguments
     )
     unit_of(arguments)
-    process.refuse(
+    checks.refuse(
         *of_no_table(arguments),
         (
             os.path.isfile(os.path.join(arguments.table or "", "release.json")),
@@ -554,7 +553,7 @@ def _check_discovery(arguments: argparse.Namespace) -> None:
     if arguments.discover is None:
         return
     fixed = process.first_of(arguments, ("demo", "no_header", "weights", "rows_outside"))
-    process.refuse(
+    checks.refuse(
         (
             arguments.prior is not None,
             "--from does not go with --discover: an earlier release is over its own domain, which is not the "
@@ -580,7 +579,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
     _check_discovery(arguments)
     asked = arguments.workload is not None, arguments.all_kway is not None
     whole = arguments.max_cells is not None and arguments.workload is not None
-    process.refuse(
+    checks.refuse(
         (all(asked), "Give either --workload or --all-kway, not both."),
         (
             not any(asked) and not arguments.demo,
@@ -744,10 +743,10 @@ def read_options(words: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
-        if not equals or not name:
-            raise ValueError(f"--option needs NAME=VALUE, got {word!r}.")
-        if name in found:
-            raise ValueError(f"--option {name} is given twice.")
+        checks.refuse(
+            (not equals or not name, f"--option needs NAME=VALUE, got {word!r}."),
+            (name in found, f"--option {name} is given twice."),
+        )
         try:
             found[name] = checks.integer_of_text(text)
         except ValueError:

@@ -21,10 +21,9 @@ from pgmjax.history.session.log import begun, session_names
 from pgmjax.history.session.session import Session
 from pgmjax.history.session.state import AccuracyRequirement
 from pgmjax.mechanisms.online_weights import OnlineAnswers, OnlineWeights
+from pgmjax.privacy import IdempotencyConflict, SeededBackend
 from pgmjax.privacy.exact import as_text, exact_epsilon
-from pgmjax.privacy.ledger import IdempotencyConflict
 from pgmjax.privacy.scales import laplace_for
-from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Query
 from pgmjax.queries import text as query_text
 from pgmjax.release import statement as report_text
@@ -60,10 +59,10 @@ def _session(arguments: argparse.Namespace) -> tuple[Session, list[str]]:
     if arguments.table is None:
         options = (*with_table, "unit", "max_records", "insecure_seed", "text_encoding")
         named = process.first_of(arguments, options)
-        process.refuse((named, f"{named} needs --table: give the table too."))
+        checks.refuse((named, f"{named} needs --table: give the table too."))
         return _read(arguments), []
     missing = process.first_of(arguments, with_table, given=False)
-    process.refuse(
+    checks.refuse(
         (
             arguments.account is not None,
             "--account cannot be used with --table: the table determines the account.",
@@ -129,7 +128,7 @@ def _backend(arguments: argparse.Namespace) -> SeededBackend | None:
 
 def _online_weights(arguments: argparse.Namespace) -> None:
     """Answer conditions as they come, from an estimate that is corrected where it is far off."""
-    process.refuse(
+    checks.refuse(
         (
             arguments.relation == Relation.ADD_REMOVE.value,
             "session online-weights needs --relation replace-one, and an account under it: its estimate is "

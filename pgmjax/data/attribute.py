@@ -175,10 +175,13 @@ class Attribute:
         if self.grid is not None:
             said = f"The bins of attribute {self.name!r} must"
             steps, off = steps_of(np.asarray(bins), self.grid)
-            if np.abs(steps).max() > EXACT:
-                raise ValueError(f"{said} have at most 2**53 steps of its grid of {self.grid:g}.")
-            if off.any():
-                raise ValueError(f"{said} lie on its grid of {self.grid:g}.")
+            checks.refuse(
+                (
+                    np.abs(steps).max() > EXACT,
+                    f"{said} have at most 2**53 steps of its grid of {self.grid:g}.",
+                ),
+                (off.any(), f"{said} lie on its grid of {self.grid:g}."),
+            )
         if self.within:
             said = f"'within' of attribute {self.name!r} must have"
             starts, shares = zip(*self.within, strict=True)

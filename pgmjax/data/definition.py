@@ -123,13 +123,14 @@ class TableDefinition:
         Raises:
             ValueError: another column or another bound; counts without weights may always be asked for.
         """
-        if self.weights is None:
-            raise ValueError("This table was registered without weights: leave them out.")
-        if (name is not None and name != self.weights) or max_weight != self.max_weight:
-            raise ValueError(
+        checks.refuse(
+            (self.weights is None, "This table was registered without weights: leave them out."),
+            (
+                (name is not None and name != self.weights) or max_weight != self.max_weight,
                 f"This table was registered with the weights {self.weights!r} and max_weight "
-                f"{self.max_weight}: ask with these, or without weights."
-            )
+                f"{self.max_weight}: ask with these, or without weights.",
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -270,16 +271,18 @@ def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
         values = fine.labels if fine.labels is not None else range(regular)
         codes = coarse.coder.raw_codes(values)
         lacking = np.count_nonzero((codes == OUTSIDE) | (codes == UNREADABLE))
-        if lacking:
-            raise ValueError(
+        checks.refuse(
+            (
+                lacking,
                 f"The domain's {coarse.name!r} must have a place for each value in the domain with which the "
-                f"table was registered, and lacks {lacking} of its {regular}."
-            )
-        if fine.other and not coarse.other:
-            raise ValueError(
+                f"table was registered, and lacks {lacking} of its {regular}.",
+            ),
+            (
+                fine.other and not coarse.other,
                 f"{coarse.name!r} has a code for other values in the domain with which the table was "
-                "registered, so it must have one in this domain (other: true)."
-            )
+                "registered, so it must have one in this domain (other: true).",
+            ),
+        )
         if fine.other:
             codes = np.append(codes, coarse.size - coarse.missing - 1)
     if fine.missing:

@@ -252,17 +252,19 @@ def _refuse_other_forms(content: Any, indent: str) -> None:
     """
     if not isinstance(content, Mapping):
         return
-    if {*map(str, content)} in ({"attributes", "shape"}, {"attrs", "shape"}):
-        raise ValueError(
+    checks.refuse(
+        (
+            {*map(str, content)} in ({"attributes", "shape"}, {"attrs", "shape"}),
             "This is a domain of mbi, which has names and sizes apart: write each name with its entry, as "
-            "age: 100, sex: [F, M]."
-        )
-    if _tells_types(content):
-        raise ValueError(
+            "age: 100, sex: [F, M].",
+        ),
+        (
+            _tells_types(content),
             "This is metadata of SDV, which tells types; a domain file lists values, as age: {min: 0, max: "
             "120}. "
-            "pgmjax domain draft TABLE begins one."
-        )
+            "pgmjax domain draft TABLE begins one.",
+        ),
+    )
     for name, entry in content.items() if len(content) == 1 else ():
         above = str(name).lower() in _ABOVE and isinstance(entry, Mapping)
         if above and not {*map(str, entry)} & ALL_KEYS:
@@ -299,10 +301,13 @@ def _with_labels(name: str, entry: Any, folder: pathlib.Path) -> Any:
     file = folder / entry["labels_file"]
     columns = [entry[key] for key in _FILE_KEYS[1:] if key in entry]
     with at("labels_file"):
-        if not file.is_file():
-            raise ValueError(f"Attribute {name!r}: there is no file of labels {file}.")
-        if "spellings" in entry and "column" not in entry:
-            raise ValueError(f"Attribute {name!r}: 'spellings' goes with 'column', which names the labels.")
+        checks.refuse(
+            (not file.is_file(), f"Attribute {name!r}: there is no file of labels {file}."),
+            (
+                "spellings" in entry and "column" not in entry,
+                f"Attribute {name!r}: 'spellings' goes with 'column', which names the labels.",
+            ),
+        )
         try:
             lines = read_text(file, "utf-8-sig").splitlines()
         except UnicodeDecodeError:

@@ -678,13 +678,14 @@ def range_edges(name: str, spec: Mapping[str, Any]) -> tuple[int, ...]:
         (0, 5, 10, 12)
     """
     low, high, step = (int(spec.get(key, 1)) for key in ("min", "max", "step"))
-    if high < low:
-        raise ValueError(f"'max' of attribute {name!r} must be at least its min, {low}, got {high}.")
-    if step > max(high - low, 1) + 1:
-        raise ValueError(
+    checks.refuse(
+        (high < low, f"'max' of attribute {name!r} must be at least its min, {low}, got {high}."),
+        (
+            step > max(high - low, 1) + 1,
             f"'step' of attribute {name!r} is how many numbers share a cell: {step} is more than there are "
-            f"from {low} to {high}."
-        )
+            f"from {low} to {high}.",
+        ),
+    )
     _check_cells(name, (high - low) // step + 1)
     return (*range(low, high + 1, step), high + 1)
 

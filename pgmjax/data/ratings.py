@@ -54,14 +54,17 @@ class Ratings:
             for name, high in zip(("records", "items"), shape, strict=True)
         ]
         values = np.asarray(self.values, np.float64)
-        if not codes[0].shape == codes[1].shape == values.shape == (values.size,):
-            raise ValueError(
-                "records, items and values of ratings must be one-dimensional and of one length."
-            )
-        if not np.isfinite(values).all():
-            raise ValueError("ratings must be finite numbers.")
-        if values.size and np.abs(values).max() > LARGEST:
-            raise ValueError(f"ratings must be at most {LARGEST:g} in size: state them in larger units.")
+        checks.refuse(
+            (
+                not codes[0].shape == codes[1].shape == values.shape == (values.size,),
+                "records, items and values of ratings must be one-dimensional and of one length.",
+            ),
+            (not np.isfinite(values).all(), "ratings must be finite numbers."),
+            (
+                values.size and np.abs(values).max() > LARGEST,
+                f"ratings must be at most {LARGEST:g} in size: state them in larger units.",
+            ),
+        )
         if self.scale is not None:
             low, high = check_scale(self.scale)
             object.__setattr__(self, "scale", (low, high))

@@ -27,13 +27,10 @@ from pgmjax.discovery.open_table import OpenTable, key_column
 from pgmjax.discovery.sketch import Sketch, choose_bins, sketches
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteNoise
-from pgmjax.privacy.accounting.zcdp import rho_for
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy import Budget, Ledger, PrivateTable, rho_for
 from pgmjax.privacy.exact import as_text, exact_share
-from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import HeldTable
 from pgmjax.privacy.partition import find_keys
-from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import marginal
 
 _STEP_SHARES = {"kinds": Fraction(1, 8), "magnitudes": Fraction(2, 8), "cells": Fraction(5, 8)}

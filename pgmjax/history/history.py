@@ -120,14 +120,13 @@ class History:
     ) -> None:
         domain = as_domain(domain, "History(domain, measurements)", measurements)
         measured = over_domain(domain, measurements)
-        object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "relation", None if relation is None else Relation.parse(relation))
+        stated = None if relation is None else Relation.parse(relation)
         checks.kind(secure, bool, "secure must be True or False")
         inputs = () if secure else (Input("a history", False),)
         measured = tuple(with_inputs(m, m.inputs or inputs) for m in measured) if inputs else measured
-        object.__setattr__(self, "measurements", measured)
-        object.__setattr__(self, "secure", secure and all(are_secure(m.inputs) for m in measured))
-        object.__setattr__(self, "covariance", checked(covariance, self.stddevs))
+        secure = secure and all(are_secure(m.inputs) for m in measured)
+        checks.set_fields(self, domain=domain, measurements=measured, relation=stated, secure=secure)
+        checks.set_fields(self, covariance=checked(covariance, self.stddevs))
 
     @classmethod
     def from_answers(
@@ -402,12 +401,13 @@ def checked(values: Any, stddevs: np.ndarray) -> np.ndarray | None:
         return None
     array = np.array(values, np.float64)
     rows = len(stddevs)
-    if array.shape != (rows, rows):
-        raise ValueError(
-            f"the covariance must be of shape {(rows, rows)}, one row an answer, got {array.shape}."
-        )
-    if not np.isfinite(array).all():
-        raise ValueError("the covariance must be finite.")
+    checks.refuse(
+        (
+            array.shape != (rows, rows),
+            f"the covariance must be of shape {(rows, rows)}, one row an answer, got {array.shape}.",
+        ),
+        (not np.isfinite(array).all(), "the covariance must be finite."),
+    )
     diagonal = np.diagonal(array)
     if (diagonal <= 0).any():
         raise ValueError("the covariance must have variances > 0: noise of scale zero cannot be weighed.")

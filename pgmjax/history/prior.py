@@ -56,8 +56,7 @@ class ProductPrior:
                 f"the probabilities of {named[0]!r} must be a list in the order of its values, no mapping."
             )
         tables = [_probabilities(name, marginals.get(name), domain[name]) for name in domain]
-        object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "probabilities", tuple(tables))
+        checks.set_fields(self, domain=domain, probabilities=tuple(tables))
 
     @classmethod
     def uniform(cls, domain: Domain) -> ProductPrior:
@@ -173,14 +172,18 @@ def _one_way(domain: Domain, measurement: Any, known: Mapping[str, Any]) -> str:
 
 def _probabilities(name: str, values: Any, size: int) -> np.ndarray:
     array = np.full(size, 1.0 / size) if values is None else np.array(values, np.float64)
-    if array.shape != (size,):
-        raise ValueError(
+    checks.refuse(
+        (
+            array.shape != (size,),
             f"the prior of attribute {name!r} must have {size} probabilities, one for each value in the "
             "domain's order "
-            f"(missing and other at its end), got shape {array.shape}."
-        )
-    if not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError(f"the prior of attribute {name!r} must be finite probabilities >= 0.")
+            f"(missing and other at its end), got shape {array.shape}.",
+        ),
+        (
+            not np.isfinite(array).all() or (array < 0).any(),
+            f"the prior of attribute {name!r} must be finite probabilities >= 0.",
+        ),
+    )
     total = array.sum()
     if abs(total - 1) > 1e-6:
         raise ValueError(

@@ -58,14 +58,17 @@ class Validation:
         checks.kind(self.query, Query, "validation needs a query")
         answers = np.asarray(self.answers, np.float64).reshape(-1)
         stddevs = np.asarray(self.stddevs, np.float64).reshape(-1)
-        if stddevs.size not in (1, answers.size):
-            raise ValueError(
-                f"a validation needs one stddev or {answers.size}, one an answer, got {stddevs.size}."
-            )
-        if not (np.isfinite(answers).all() and np.isfinite(stddevs).all() and (stddevs >= 0).all()):
-            raise ValueError("the answers of a validation must be finite, their stddevs finite and >= 0.")
-        object.__setattr__(self, "answers", answers)
-        object.__setattr__(self, "stddevs", np.broadcast_to(stddevs, answers.shape))
+        checks.refuse(
+            (
+                stddevs.size not in (1, answers.size),
+                f"a validation needs one stddev or {answers.size}, one an answer, got {stddevs.size}.",
+            ),
+            (
+                not (np.isfinite(answers).all() and np.isfinite(stddevs).all() and (stddevs >= 0).all()),
+                "the answers of a validation must be finite, their stddevs finite and >= 0.",
+            ),
+        )
+        checks.set_fields(self, answers=answers, stddevs=np.broadcast_to(stddevs, answers.shape))
 
     def check(self, domain: Domain) -> None:
         """Refuse a number of answers other than the query's number of rows.
@@ -357,16 +360,18 @@ class Part:
             ValueError: predictions that are not linear in the training answers, or too many answers.
         """
         learner = self.fitted.learner
-        if not learner.linear:
-            raise ValueError(
+        checks.refuse(
+            (
+                not learner.linear,
                 f"predictions of the learner {learner.name!r} are not linear in the training answers: no "
-                "bound of its noise is known; validate it."
-            )
-        if self.answers.size > MAX_TRACED:
-            raise ValueError(
+                "bound of its noise is known; validate it.",
+            ),
+            (
+                self.answers.size > MAX_TRACED,
                 f"bounds are worked out up to {MAX_TRACED:,} training answers, there are "
-                f"{self.answers.size:,}."
-            )
+                f"{self.answers.size:,}.",
+            ),
+        )
         # subtract the prediction for zero answers, such as a constant, which no answer influences
         weights = weights_of(self.stddevs)
         units = np.vstack([np.zeros(self.answers.size), np.eye(self.answers.size)])

@@ -24,8 +24,7 @@ from pgmjax.queries.blocks import AttributeQuery
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 from pgmjax.queries.random import check_matrix, distinct_ranges, random_subsets, ranges_there_are
 from pgmjax.queries.workload import Entry, Workload
-from pgmjax.strategies import fixed
-from pgmjax.strategies.choose import strategy
+from pgmjax.strategies import fixed, strategy
 
 UNIVERSES = ("auto", "joint", "cliques")
 MAX_JOINT_CELLS = 1 << 12

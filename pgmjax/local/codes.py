@@ -30,10 +30,16 @@ def whole_numbers(name: str, values: Any, below: int, axes: int = 1) -> np.ndarr
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, got {array.dtype}.")
-    if array.ndim != axes:
-        raise ValueError(f"{name} must have {'one axis' if axes == 1 else f'{axes} axes'}, got {array.ndim}.")
-    if array.size and not 0 <= int(array.min()) <= int(array.max()) < below:
-        raise ValueError(f"{name} must lie in 0..{below - 1}.")
+    checks.refuse(
+        (
+            array.ndim != axes,
+            f"{name} must have {'one axis' if axes == 1 else f'{axes} axes'}, got {array.ndim}.",
+        ),
+        (
+            array.size and not 0 <= int(array.min()) <= int(array.max()) < below,
+            f"{name} must lie in 0..{below - 1}.",
+        ),
+    )
     return array
 
 

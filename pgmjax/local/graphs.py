@@ -182,12 +182,16 @@ class VertexPairs:
         """
         one, other = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
         low, high = np.minimum(one, other), np.maximum(one, other)
-        if low.size and not (low.min() >= 0 and high.max() < self.vertices):
-            raise ValueError(f"vertices must lie in 0..{self.vertices - 1}.")
-        if np.any(low == high):
-            raise ValueError(
-                f"{np.count_nonzero(low == high):,} pairs join a vertex with itself: drop loops."
-            )
+        checks.refuse(
+            (
+                low.size and not (low.min() >= 0 and high.max() < self.vertices),
+                f"vertices must lie in 0..{self.vertices - 1}.",
+            ),
+            (
+                np.any(low == high),
+                f"{np.count_nonzero(low == high):,} pairs join a vertex with itself: drop loops.",
+            ),
+        )
         return self.starts[low] + high - low - 1
 
     def codes(self, edges: Any) -> np.ndarray:

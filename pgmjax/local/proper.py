@@ -56,10 +56,8 @@ class ProperEstimator:
                 f"expected values and a number of rows for each group and at least one row, got "
                 f"{len(groups)} groups of values and {len(numbers)} numbers for {sum(numbers)} rows."
             )
-        object.__setattr__(self, "values", groups)
-        object.__setattr__(self, "rows", numbers)
-        object.__setattr__(self, "step", checks.number("step", step, above=0))
-        object.__setattr__(self, "_reached", _reached(self._shapes()))
+        checks.set_fields(self, values=groups, rows=numbers, step=checks.number("step", step, above=0))
+        checks.set_fields(self, _reached=_reached(self._shapes()))
 
     @property
     def least(self) -> float:

@@ -74,10 +74,13 @@ class PerturbedRecord:
             checks.kind(record["domain"], str, "domain must be text")
             columns = tuple(_column(each) for each in record["columns"])
             asked = [attribute for each in columns for attribute in each.attributes]
-            if not name or not columns or not isinstance(record["secure"], bool):
-                raise ValueError("a part of it is empty")
-            if len({*asked}) < len(asked) or not all(isinstance(each, str) for each in asked):
-                raise ValueError("it must answer about each attribute once")
+            checks.refuse(
+                (not name or not columns or not isinstance(record["secure"], bool), "a part of it is empty"),
+                (
+                    len({*asked}) < len(asked) or not all(isinstance(each, str) for each in asked),
+                    "it must answer about each attribute once",
+                ),
+            )
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"the response is damaged: {error}") from error
         return cls(name, columns, record["secure"], record["domain"])

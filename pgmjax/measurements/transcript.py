@@ -59,13 +59,17 @@ class Transcript:
             array = array.astype(np.int64)
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-        if len(self.drawn) != len(self.records):
-            raise ValueError(
+        checks.refuse(
+            (
+                len(self.drawn) != len(self.records),
                 f"there must be draws and a record for each round, got {len(self.drawn)} and "
-                f"{len(self.records)}."
-            )
-        if not 0 <= self.drawn.min() <= self.drawn.max() < 2 * self.rows:
-            raise ValueError(f"drawn queries must be numbered 0..{2 * self.rows - 1}.")
+                f"{len(self.records)}.",
+            ),
+            (
+                not 0 <= self.drawn.min() <= self.drawn.max() < 2 * self.rows,
+                f"drawn queries must be numbered 0..{2 * self.rows - 1}.",
+            ),
+        )
         integers.check_codes(self.domain, self.records)
 
     @property

@@ -26,9 +26,8 @@ from pgmjax.discovery.discover import DiscoveryRun
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, workload_over
 from pgmjax.mechanisms.run import Request, Run, Work
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy import Budget, Ledger
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.left_out import CountLeftOut, count_left_out
 from pgmjax.privacy.measuring import PlannedMeasurement
 from pgmjax.queries.workload import KWay, Workload

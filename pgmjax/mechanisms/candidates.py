@@ -20,8 +20,7 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import Growth
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.mechanisms.run import Request, distribution_for, numbered
-from pgmjax.privacy import measuring
-from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy import NoiseBackend, measuring
 from pgmjax.privacy.scores import Deviations, Distances, Score, Stack
 from pgmjax.privacy.scores.base import DEFAULT_BITS
 from pgmjax.privacy.selection import exponential_for, permute_and_flip_for

@@ -98,7 +98,7 @@ class DualQuery(Mechanism):
         if (account == "pure") != (self.delta == 0):
             wrong = "spends no delta: leave it out" if self.delta else "needs a delta above 0"
             raise ValueError(f"accounting {account!r} {wrong}.")
-        self._set(accounting=account)
+        checks.set_fields(self, accounting=account)
         if self.estimator is not None and self.estimator.loss != "l2":
             raise ValueError("DualQuery fits the loss of its own draws: leave the estimator's loss as it is.")
 

@@ -16,10 +16,8 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.multiplicative_weights import FullVector
 from pgmjax.mechanisms.parameters import Keeping, PrivacyParameters, budget_share, whole, workload_over
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.privacy import Ledger, PrivateTable, ThresholdLost, ThresholdTest
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.private_table import PrivateTable
-from pgmjax.privacy.threshold import ThresholdLost, ThresholdTest
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries import text as query_text
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES

@@ -15,14 +15,9 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import AnyRelation, Relation
-from pgmjax.privacy import tape
-from pgmjax.privacy.accounting.zcdp import rho_for
-from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy import Budget, Ledger, NoiseBackend, PrivateTable, rho_for, tape
 from pgmjax.privacy.exact import as_text, chosen_delta, exact_epsilon, exact_share
-from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import HeldTable, LedgerJournal
-from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries.workload import Workload
 from pgmjax.release.run_folder import RunFolder, UnfinishedRun
 
@@ -162,7 +157,8 @@ class PrivacyParameters(Named):
     """The reason for a restriction of either, as the end of a sentence."""
 
     def __post_init__(self) -> None:
-        self._set(
+        checks.set_fields(
+            self,
             epsilon=exact_epsilon(self.epsilon),
             relation=Relation.parse(self.relation),
             delta=chosen_delta(self.delta),
@@ -180,7 +176,9 @@ class PrivacyParameters(Named):
             )
         for field in dataclasses.fields(self):
             if "check" in field.metadata:
-                self._set(**{field.name: field.metadata["check"](field.name, getattr(self, field.name))})
+                checks.set_fields(
+                    self, **{field.name: field.metadata["check"](field.name, getattr(self, field.name))}
+                )
 
     @property
     def _neighbours(self) -> Relation:
@@ -197,11 +195,6 @@ class PrivacyParameters(Named):
         if self.delta == 0:
             return Budget(self.epsilon)
         return Budget(rho_for(self.epsilon, self.delta), unit="rho")
-
-    def _set(self, **values: Any) -> None:
-        """Replace settings by their checked values during initialisation."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
 
     def _request_of(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Return what identifies a run: its settings, its guarantee and its noise."""

@@ -271,12 +271,14 @@ def _check_coarser(name: str, finer: Sequence[int], groups: Sequence[int]) -> No
             f"{len(groups)} groups."
         )
     number = len(set(groups))
-    if number != max(groups) + 1 or number < 2:
-        raise ValueError(
-            f"the groups of a map of the taxonomy of {name!r} must be 0..g-1, at least 2 of them."
-        )
-    if number >= len(set(finer)) or len(set(zip(finer, groups, strict=True))) != len(set(finer)):
-        raise ValueError(
+    checks.refuse(
+        (
+            number != max(groups) + 1 or number < 2,
+            f"the groups of a map of the taxonomy of {name!r} must be 0..g-1, at least 2 of them.",
+        ),
+        (
+            number >= len(set(finer)) or len(set(zip(finer, groups, strict=True))) != len(set(finer)),
             f"each map of the taxonomy of {name!r} must merge groups of the one before, got {number} groups "
-            f"after {len(set(finer))}: give maps from fine to coarse."
-        )
+            f"after {len(set(finer))}: give maps from fine to coarse.",
+        ),
+    )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.adaptive import fit_of_chosen
@@ -119,24 +120,28 @@ class PrivBayes(Mechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set(score=SCORES[self.score].kind, taxonomies=read_taxonomies(self.taxonomies))
+        checks.set_fields(self, score=SCORES[self.score].kind, taxonomies=read_taxonomies(self.taxonomies))
         if self.degree is not None and self.taxonomies:
             raise ValueError("taxonomies serve to bound the cells of a marginal: leave out the degree.")
 
     def plan(self, request: Request) -> AttributeLevels:
         """Return the levels of the attributes."""
         domain = request.domain
-        if self.first is not None and self.first not in domain:
-            raise ValueError(f"first must be an attribute of the domain, got {self.first!r}.")
-        if self.degree is not None and self.degree >= len(domain):
-            raise ValueError(
-                f"degree must be below the number of attributes, {len(domain)}, got {self.degree}."
-            )
-        if self.score == SCORES["F"].kind and set(domain.shape) != {2}:
-            raise ValueError(
+        checks.refuse(
+            (
+                self.first is not None and self.first not in domain,
+                f"first must be an attribute of the domain, got {self.first!r}.",
+            ),
+            (
+                self.degree is not None and self.degree >= len(domain),
+                f"degree must be below the number of attributes, {len(domain)}, got {self.degree}.",
+            ),
+            (
+                self.score == SCORES["F"].kind and set(domain.shape) != {2},
                 "the score binary-f is for tables whose attributes all have two values: use total-variation "
-                "or mutual-information."
-            )
+                "or mutual-information.",
+            ),
+        )
         levels = AttributeLevels(domain, self.taxonomies)
         check_answers(request)
         check_cells(min(self.max_cells, domain.size()), request.estimator)

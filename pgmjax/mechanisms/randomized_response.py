@@ -33,10 +33,8 @@ from pgmjax.local.table import (
 from pgmjax.mechanisms.base import Mechanism
 from pgmjax.mechanisms.parameters import Keeping, declared, one_of
 from pgmjax.mechanisms.run import Request, Run
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy import Budget, Ledger, PrivateTable
 from pgmjax.privacy.exact import as_text, exact_positive, shortened, split
-from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.responding import ENCODINGS, Responses, check_size
 from pgmjax.privacy.response import LARGEST_UNARY_SIZE, response_for, unary_for
 from pgmjax.queries.workload import Workload

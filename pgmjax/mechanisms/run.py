@@ -29,13 +29,9 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.privacy import scales
-from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy import Budget, NoiseBackend, PrivateTable, Score, scales
 from pgmjax.privacy.measuring import PlannedMeasurement, plan_measurements
 from pgmjax.privacy.opendp import default_backend
-from pgmjax.privacy.private_table import PrivateTable
-from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query, kronecker, marginal, total
 from pgmjax.queries.workload import Workload

@@ -232,10 +232,11 @@ class CalibratedModel(NamedMarginals):
 
     def _table(self, clique: Clique, values: Any) -> np.ndarray:
         table = np.asarray(values, dtype=np.float64)
-        if table.shape != self.domain.shape_of(clique):
-            raise ValueError(
-                f"the table of {clique} must have shape {self.domain.shape_of(clique)}, got {table.shape}."
-            )
-        if not np.isfinite(table).all():
-            raise ValueError(f"the table of {clique} must be finite.")
+        checks.refuse(
+            (
+                table.shape != self.domain.shape_of(clique),
+                f"the table of {clique} must have shape {self.domain.shape_of(clique)}, got {table.shape}.",
+            ),
+            (not np.isfinite(table).all(), f"the table of {clique} must be finite."),
+        )
         return table

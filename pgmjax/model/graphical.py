@@ -339,12 +339,16 @@ class GraphicalModel(ModelRows):
 
 def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:
     table = np.array(values, dtype=np.float64)
-    if table.shape != domain.shape_of(clique):
-        raise ValueError(
-            f"the potentials of {clique} must have shape {domain.shape_of(clique)}, got {table.shape}."
-        )
-    if np.isnan(table).any() or np.isposinf(table).any():
-        raise ValueError(f"the potentials of {clique} must be finite or minus infinity.")
+    checks.refuse(
+        (
+            table.shape != domain.shape_of(clique),
+            f"the potentials of {clique} must have shape {domain.shape_of(clique)}, got {table.shape}.",
+        ),
+        (
+            np.isnan(table).any() or np.isposinf(table).any(),
+            f"the potentials of {clique} must be finite or minus infinity.",
+        ),
+    )
     return table
 
 

@@ -21,8 +21,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.queries import Product, integers
-from pgmjax.queries.query import Query
+from pgmjax.queries import Product, Query, integers
 
 NORMS = ("l1", "l2_squared", "linf")
 RECORDS = "records"

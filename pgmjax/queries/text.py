@@ -451,16 +451,18 @@ def _below_in_bins(
 ) -> np.ndarray:
     """Return the share of each bin below a bound; bins are [low, high), the last is closed without a grid."""
     name, edges = attribute.name, np.array(attribute.bins, np.float64)
-    if attribute.grid is None and bound == edges[-1] and not included and not attribute.clip:
-        raise ValueError(
+    checks.refuse(
+        (
+            attribute.grid is None and bound == edges[-1] and not included and not attribute.clip,
             f"The last bin of {name!r} includes its upper edge, {value}, and is not told apart from it: "
-            f"write {name}<={value} for all, or {name}>={edges[-2]:g} for the last bin."
-        )
-    if attribute.grid is None and bound in edges[1 if attribute.clip else 0 : -1] and included:
-        raise ValueError(
+            f"write {name}<={value} for all, or {name}>={edges[-2]:g} for the last bin.",
+        ),
+        (
+            attribute.grid is None and bound in edges[1 if attribute.clip else 0 : -1] and included,
             f"The bins of {name!r} include their lower edge and not their upper: "
-            f"write {name}<{value} for {name}<={value}, or {name}>={value} for {name}>{value}."
-        )
+            f"write {name}<{value} for {name}<={value}, or {name}>={value} for {name}>{value}.",
+        ),
+    )
     starts, ends, cell, weights = attribute.pieces()
     shares = weights * _below_in_pieces(attribute.grid, starts, ends, bound, included)
     below = np.bincount(cell, shares) / np.bincount(cell, weights)

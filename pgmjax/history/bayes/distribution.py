@@ -67,9 +67,12 @@ class NoiseSum:
             raise ValueError(f"coefficients must be finite numbers [terms], got shape {array.shape}.")
         every = as_distributions("term", distributions, len(array), continuous)
         groups = _grouped(np.abs(array), every)
-        object.__setattr__(self, "sizes", np.array([size for size, _ in groups]))
-        object.__setattr__(self, "distributions", tuple(distribution for _, distribution in groups))
-        object.__setattr__(self, "counts", np.array(list(groups.values()), np.int64))
+        checks.set_fields(
+            self,
+            sizes=np.array([size for size, _ in groups]),
+            distributions=tuple(distribution for _, distribution in groups),
+            counts=np.array(list(groups.values()), np.int64),
+        )
 
     def __repr__(self) -> str:
         return f"NoiseSum({self.num_terms} terms, stddev {self.stddev:g})"

@@ -116,12 +116,17 @@ def posterior(
     References:
         Andrews and Mallows 1974; Park and Casella 2008, "The Bayesian lasso", Section 2.
     """
-    if not blue.noise.independent:
-        raise ValueError(
-            "the posterior needs independent noise; for Gaussian noise it is the estimate's own distribution."
-        )
-    if not all(distribution.noise in CONTINUOUS for distribution in blue.distributions):
-        raise ValueError("the posterior is computed for Laplace and Gaussian noise only.")
+    checks.refuse(
+        (
+            not blue.noise.independent,
+            "the posterior needs independent noise; for Gaussian noise it is the estimate's own "
+            "distribution.",
+        ),
+        (
+            not all(distribution.noise in CONTINUOUS for distribution in blue.distributions),
+            "the posterior is computed for Laplace and Gaussian noise only.",
+        ),
+    )
     chains, steps = checks.integer("chains", chains, low=2), checks.integer("steps", steps, low=2)
     burn_in = checks.integer("burn_in", burn_in, low=0)
     blue.combination(targets)  # raises if a target has no posterior

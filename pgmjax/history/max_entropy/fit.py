@@ -34,10 +34,9 @@ from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.inputs import of_measurements, with_inputs
 from pgmjax.measurements.total import check_counts
-from pgmjax.model import sampling
+from pgmjax.model import RegionModel, sampling
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.model.regions import RegionModel
 
 PENALTIES = ("auto", "laplace", "gaussian")
 SOLVERS = ("auto", "exact", "newton", "regions", "chains")

@@ -24,14 +24,11 @@ from pgmjax.data.relation import Relation
 from pgmjax.history.history import History
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
-from pgmjax.privacy import tape
+from pgmjax.privacy import NoiseBackend, tape
 from pgmjax.privacy.accounting.events import Pure
-from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.ledger import Charge, IdempotencyConflict, Ledger, LedgerError
 from pgmjax.privacy.ledger.chain import digest_of, text_of
-from pgmjax.privacy.ledger.charge import Charge
-from pgmjax.privacy.ledger.errors import IdempotencyConflict, LedgerError
 from pgmjax.privacy.ledger.journal import HeldTable
 from pgmjax.privacy.opendp import is_secure
 
@@ -141,10 +138,10 @@ def opened(
         BudgetExceeded: the remaining budget is below the cap.
     """
     checks.kind(data, Dataset, "data must be a pgmjax.Dataset", "write Dataset.from_frame(domain, frame)")
-    if data.weighted:
-        raise ValueError("a session counts records, and this table has weights: leave the weights out.")
-    if cap > _LARGEST_CAP:
-        raise ValueError(f"cap must be at most {_LARGEST_CAP}, got {as_text(cap)}.")
+    checks.refuse(
+        (data.weighted, "a session counts records, and this table has weights: leave the weights out."),
+        (cap > _LARGEST_CAP, f"cap must be at most {_LARGEST_CAP}, got {as_text(cap)}."),
+    )
     secure = is_secure(backend) and tape.active() is None
     held = HeldTable.of(ledger, data)
     assert isinstance(held.data, Dataset)
@@ -288,23 +285,24 @@ def _given(given: History | None, data: Dataset, relation: Relation, secure: boo
             f"the given history was bought under {stated}, the session is under {relation.value}: mixed "
             "relations do not add up. State it with History(..., relation=...)."
         )
-    if secure and not given.secure:
-        raise ValueError(
+    checks.refuse(
+        (
+            secure and not given.secure,
             "the given history holds noise that can be repeated and protects nobody, and this session's is "
-            "secure: leave it out."
-        )
-    if given.covariance is not None or not all(
-        isinstance(distribution, DiscreteLaplace) for distribution in given.distributions
-    ):
-        raise ValueError(
+            "secure: leave it out.",
+        ),
+        (
+            given.covariance is not None
+            or not all(isinstance(distribution, DiscreteLaplace) for distribution in given.distributions),
             "the given history must hold independent answers with known Laplace distributions, as measured "
-            "with an epsilon."
-        )
-    if not all((np.rint(values) == values).all() for values in (m.values for m in given.measurements)):
-        raise ValueError(
+            "with an epsilon.",
+        ),
+        (
+            not all((np.rint(values) == values).all() for values in (m.values for m in given.measurements)),
             "the given history must hold whole answers, as noise with a discrete distribution leaves them: "
-            "give the answers as they were measured, not rounded or processed ones."
-        )
+            "give the answers as they were measured, not rounded or processed ones.",
+        ),
+    )
     return [
         {
             "query": measurement.query.to_spec(),

@@ -27,13 +27,10 @@ from pgmjax.history.session.state import (
     answer_at,
     query_of,
 )
-from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy import AttemptsExhausted, Budget, BudgetExceeded, Ledger, NoiseBackend, SeededBackend
 from pgmjax.privacy.exact import as_text, exact_epsilon
-from pgmjax.privacy.ledger import AttemptsExhausted, Ledger
 from pgmjax.privacy.opendp import default_backend
 from pgmjax.privacy.private_table import PrivateTable, repeatable_choice
-from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
 from pgmjax.queries import text as query_text

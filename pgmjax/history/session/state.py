@@ -74,16 +74,18 @@ class AccuracyRequirement:
             raise ValueError("the query has no entry but zeros: its answer is 0 for every table.")
         half_width = checks.number("half_width", half_width, above=0)
         delta = checks.number("delta", delta, above=0)
-        if delta > LARGEST_DELTA:
-            raise ValueError(
+        checks.refuse(
+            (
+                delta > LARGEST_DELTA,
                 f"delta must be at most {LARGEST_DELTA}, got {delta:g}: it is the chance that the interval "
-                "misses the true answer, such as 0.05. Nothing was spent."
-            )
-        if delta < SMALLEST_DELTA:
-            raise ValueError(
+                "misses the true answer, such as 0.05. Nothing was spent.",
+            ),
+            (
+                delta < SMALLEST_DELTA,
                 f"delta must be at least {SMALLEST_DELTA:g}, got {delta:g}: distributions of noise are not "
-                "computed further into their tails. Nothing was spent."
-            )
+                "computed further into their tails. Nothing was spent.",
+            ),
+        )
         return cls(query, half_width, delta)
 
     def is_met_by(self, answer: Inference) -> tuple[float, float] | None:

@@ -34,9 +34,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
-from pgmjax.queries import integers
+from pgmjax.queries import Query, integers
 from pgmjax.queries.blocks import FrozenArray
-from pgmjax.queries.query import Query
 
 LIMIT = 2**53
 """Scores are saturated below this, so that floats hold them too."""

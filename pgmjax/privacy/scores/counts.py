@@ -14,8 +14,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import Score, exact_answers, members, unique
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
-from pgmjax.queries import integers
-from pgmjax.queries.query import Query
+from pgmjax.queries import Query, integers
 
 
 @dataclasses.dataclass(frozen=True)

@@ -32,9 +32,8 @@ from pgmjax.privacy.scores.base import (
     unique,
 )
 from pgmjax.privacy.sensitivity import check_measurable
-from pgmjax.queries import integers
+from pgmjax.queries import Query, integers
 from pgmjax.queries.blocks import FrozenArray
-from pgmjax.queries.query import Query
 
 
 @dataclasses.dataclass(frozen=True, init=False)
