@@ -198,7 +198,8 @@ def _conditions(saved: release_folder.SavedRelease, arguments: argparse.Namespac
     texts = arguments.condition
     asked = [query_text.conditions(text, model.domain, interpolate=True) for text in texts]
     found = [saved.query(text) for text in texts]
-    drawn = _by_draws(saved, [each.query for each in asked], [_is_open(each) for each in found], draws)
+    open_ones = [not each.determined and each.given_by == accuracy.MODEL for each in found]
+    drawn = _by_draws(saved, [each.query for each in asked], open_ones, draws)
     answers, said = [], []
     for text, one, by_draws in zip(texts, found, drawn, strict=True):
         answers.append(_answer(text, one, population))
@@ -223,10 +224,6 @@ def _conditions(saved: release_folder.SavedRelease, arguments: argparse.Namespac
     if facts := saved.record.get("facts"):
         said.append(f"Answers keep to {' and '.join(facts)}; intervals are of the noisy counts alone.")
     return {"answers": answers}, said, _codes_of(asked)
-
-
-def _is_open(answer: Answer) -> bool:
-    return not answer.determined and answer.given_by == accuracy.MODEL
 
 
 def _answer(text: str, one: Answer, population: Population | None) -> dict[str, Any]:

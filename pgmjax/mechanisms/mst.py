@@ -62,7 +62,12 @@ class MST(Mechanism):
         differentially private synthetic data".
     """
 
-    cliques: tuple[Clique, ...] = declared((), lambda name, value: _as_cliques(name, value))
+    cliques: tuple[Clique, ...] = declared(
+        (),
+        lambda name, given: tuple(
+            map(attribute_names, checks.several(name, given, "tuples of attribute names"))
+        ),
+    )
     compress: bool = flag(True)
     steps: int | None = whole(None, low=1)
 
@@ -136,10 +141,6 @@ class MST(Mechanism):
             chosen.append(pairs[places[run.select(score.only(places), cost)]])
             trees.merge(*chosen[-1])
         return chosen
-
-
-def _as_cliques(name: str, given: Any) -> tuple[Clique, ...]:
-    return tuple(map(attribute_names, checks.several(name, given, "tuples of attribute names")))
 
 
 def _parts(cap: Fraction, attributes: int, choices: int, given: int) -> Iterator[tuple[Fraction, ...]]:

@@ -85,7 +85,8 @@ def _one_way_picture(model: AskedModel | GraphicalModel, estimates: CountEstimat
     attribute, fitted = model.domain.attribute(name), np.asarray(model.marginal((name,)), np.float64)
     shown = _coarsened(attribute, fitted, MOST_BARS, MOST_VALUES)
     cells = _cells(estimates, {name: shown}, shown.sums(fitted))
-    sources, others = _sources(estimates, (name,)), other_queries(estimates.measurements, name)
+    sources = sum(is_marginal(each) and name in each.clique for each in estimates.measurements)
+    others = other_queries(estimates.measurements, name)
     if sources:
         gathered = f"measured in {sources} marginal{'s' if sources > 1 else ''}"
     elif others:
@@ -209,11 +210,6 @@ def _two_way_picture(
     half = np.subtract(cells["high"], cells["low"]) / 2
     caption = f"{table.size:,} cells; typical half-width of an interval: {typical(half):,.4g}"
     return page.picture(f"{pair[0]} by {pair[1]}", drawing, _numbers(pair, names, cells), caption)
-
-
-def _sources(estimates: CountEstimates, clique: Clique) -> int:
-    """Return the number of measured marginals that contain a clique."""
-    return sum(is_marginal(each) and set(clique) <= set(each.clique) for each in estimates.measurements)
 
 
 def _largest_pairs(

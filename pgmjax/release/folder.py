@@ -197,7 +197,13 @@ def fill(
         missing.update({f"{path.name}: {name}": error for name, error in failed.items()})
 
     parts: dict[str, Callable[[pathlib.Path], Any]] = {
-        "measurements.parquet": functools.partial(_write_noisy_answers, release),
+        "measurements.parquet": functools.partial(
+            tables.write_measurements,
+            release.measurements,
+            inputs=release.own,
+            seed=release.seed,
+            population=release.population,
+        ),
         "model": release.model.save,
         "accuracy": lambda path: record.update(_accuracy(release)),
     }
@@ -315,11 +321,6 @@ def _optional_parts(release: Any) -> dict[str, Callable[[pathlib.Path], Any]]:
 
 def _write_assurance(path: pathlib.Path, record: Mapping[str, Any], estimates: CountEstimates) -> None:
     path.write_text(json.dumps(assurance.of(record, estimates), indent=2) + "\n", encoding="utf-8")
-
-
-def _write_noisy_answers(release: Any, path: pathlib.Path) -> None:
-    marks: dict[str, Any] = {"inputs": release.own, "seed": release.seed}
-    tables.write_measurements(release.measurements, path, **marks, population=release.population)
 
 
 def _write_record(folder: pathlib.Path, record: Mapping[str, Any]) -> None:
