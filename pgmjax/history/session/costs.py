@@ -95,7 +95,7 @@ class CellAccount:
         >>> from pgmjax.queries import Product, point
         >>> account = CellAccount(Domain({"sex": 2}), Relation.ADD_REMOVE)
         >>> for code in (0, 1):
-        ...     account = account.added(Product({"sex": point(code)}), units("0.3"))
+        ...     account = account.added(Product({"sex": point(code)}), 3 * 10**11)
         >>> account.cost
         Fraction(3, 10)
     """
