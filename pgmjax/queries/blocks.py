@@ -345,6 +345,10 @@ class Identity(Grouping):
         """Same as `AttributeQuery.rows`."""
         return size
 
+    def separates(self, size: int) -> bool:
+        """Same as `AttributeQuery.separates`, without an array: an open column has up to 2^31 - 1 cells."""
+        return size > 1
+
     def apply_transposed(self, weights: np.ndarray, axis: int, size: int) -> np.ndarray:
         """Same as `AttributeQuery.apply_transposed`."""
         return weights

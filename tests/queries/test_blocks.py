@@ -113,6 +113,10 @@ def test_separates_means_equal_or_disjoint_columns_of_one_norm(block):
     assert block.separates(SIZE) == (block.kind in ("identity", "compression"))
 
 
+def test_the_sensitivity_of_an_identity_needs_no_memory():
+    assert [q.identity().max_distance(size, 2) for size in (1, 2, 2**60)] == [0, 2, 2]
+
+
 @CASES
 def test_blocks_are_hashable_comparable_and_survive_a_workload_file(block):
     again = from_spec(block.to_spec())
