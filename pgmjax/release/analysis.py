@@ -232,9 +232,9 @@ class Analysed(Named):
         Each is of one draw of the posterior of the noisy answers, with records drawn independently of one
         another. A draw is fitted without regularisation, whose bias would lie in no interval, and without a
         prior or public facts, which are no part of what the noisy answers say. Cells that noise alone may
-        fill are left empty in it, so that less dependence is lost where most cells are empty. An adaptive
-        mechanism's choice of what to measure is taken as it was: what it adds to the error is in no interval.
-        This costs no privacy.
+        fill are left empty in it, and moments follow the noisy answers, so that little dependence is lost
+        where most cells are empty. An adaptive mechanism's choice of what to measure is taken as it was: what
+        it adds to the error is in no interval. This costs no privacy.
 
         Args:
             m: number of tables, >= 2; 20 are usual.
@@ -263,10 +263,10 @@ class Analysed(Named):
     ) -> Combined:
         """Return anything that a model has, with its standard error and an interval, by draws without rows.
 
-        The mechanism's noise is drawn anew and a model is fitted to each, without regularisation; the error
-        is that of the function's values about its value for such a fit to the release's answers, bias
-        included, and how far this release's model is from it. This costs no privacy. The draws are kept for
-        the next function, as long as nothing is drawn otherwise.
+        The mechanism's noise is drawn anew and a model is fitted to each, without regularisation. The
+        interval is that of the function's values about its value for such a fit to the release's answers,
+        widened to hold this release's own; the standard error has how far the two are apart beside it. This
+        costs no privacy. The draws are kept for the next function, as long as nothing is drawn otherwise.
 
         Args:
             function: takes a model and returns numbers: a ratio, a quantile, an entropy, a correlation. Of

@@ -84,6 +84,20 @@ def test_constraints_and_a_warm_start_hold_for_all_rows():
     assert all(fit.model.marginal(("a", "b"))[0, 0] == 0 for fit in many)
 
 
+def test_each_row_may_begin_at_a_model_of_its_own():
+    estimator = to_optimum(dtype="float64", max_steps=40)
+    rows = [row(seed, 1000.0, 20.0) for seed in range(3)]
+    starts = [estimator.fit(DOMAIN, row(9 - seed, 1000.0, 20.0), 1000.0).model for seed in range(3)]
+    many = estimator.fit_batch(DOMAIN, rows, 1000.0, warm_start=starts)
+    for one, measured, start in zip(many, rows, starts, strict=True):
+        alone = estimator.fit(DOMAIN, measured, 1000.0, warm_start=start)
+        assert one.loss == pytest.approx(alone.loss, rel=1e-7)
+    with pytest.raises(ValueError, match="one for each of 3 rows, got 2"):
+        estimator.fit_batch(DOMAIN, rows, 1000.0, warm_start=starts[:2])
+    with pytest.raises(TypeError, match="warm_start must be a GraphicalModel, got int"):
+        estimator.fit_batch(DOMAIN, rows, 1000.0, warm_start=[*starts[:2], 3])
+
+
 def test_more_rows_than_slots_wait_for_their_turn(monkeypatch):
     monkeypatch.setattr(batch, "slots_and_threads", lambda *_: (2, 1))
     totals = [float(10 ** (2 + seed % 4)) for seed in range(7)]
