@@ -273,3 +273,25 @@ def test_no_function_between_the_tables_and_the_boundary_takes_a_dataset():
 @pytest.mark.parametrize("module", ["pgmjax.privacy.private_table", "pgmjax.sweeps.work"])
 def test_the_check_of_signatures_sees_datasets(module):
     assert list(dataset_words(module))
+
+
+def test_no_name_that_a_package_answers_later_is_that_of_a_file_of_it():
+    """Importing such a file would put the module where the name was asked for."""
+    wrong = []
+    for path in sorted((ROOT / "pgmjax").rglob("__init__.py")):
+        files = {each.stem for each in path.parent.iterdir()}
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name == "_later":
+                aliases = [
+                    (each.module, alias)
+                    for each in ast.walk(node)
+                    if isinstance(each, ast.ImportFrom)
+                    for alias in each.names
+                ]
+                package = ".".join(path.parent.relative_to(ROOT).parts)
+                wrong += [
+                    f"{package}.{alias.asname or alias.name}"
+                    for module, alias in aliases
+                    if module != package and (alias.asname or alias.name) in files
+                ]
+    assert wrong == []

@@ -163,8 +163,11 @@ def analyses(lines: Sequence[Line]) -> dict[str, str]:
             x["held"][name] for x in last if x["epsilon"] == epsilon and x["held"][name]["inside"] is inside
         ]
         if some:
-            routes = [[one[route] for one in some] for route in ("tables", "draws", "naive")]
-            routes.insert(1, [_by_the_published_rule(one) for one in some])
+            routes = [
+                [_by_the_rule(one) for one in some],
+                [_by_the_rule(one, published=True) for one in some],
+            ]
+            routes += [[one[route] for one in some] for route in ("draws", "naive")]
             told = [
                 f"{100 * statistics.mean(held for held, _ in each):.0f}, "
                 f"{statistics.geometric_mean(width for _, width in each):.2f}"
@@ -176,7 +179,8 @@ def analyses(lines: Sequence[Line]) -> dict[str, str]:
     mechanisms = []
     for (mechanism, epsilon), group in sorted(by(last, "mechanism", "epsilon").items()):
         inside = [one for x in group for one in x["held"].values() if one["inside"]]
-        shares = [f"{100 * statistics.mean(x[way][0] for x in inside):.0f}" for way in ("tables", "draws")]
+        held = [_by_the_rule(x)[0] for x in inside], [x["draws"][0] for x in inside]
+        shares = [f"{100 * statistics.mean(each):.0f}" for each in held]
         mechanisms.append([mechanism, f"{epsilon:.0f}", str(len(inside)), *shares])
     return {
         "all": markdown(head, rows),
@@ -193,26 +197,32 @@ def _pooled(lines: Sequence[Line]) -> str:
     rows = []
     for name in lines[0]["held"]:
         some = [x["held"][name] for x in lines if x["held"][name]["inside"]]
-        told = (f"{100 * statistics.mean(x[way][0] for x in some):.1f}" for way in ("tables", "draws"))
-        rows.append([name, f"{len(some):,}", *told])
+        held = [_by_the_rule(x)[0] for x in some], [x["draws"][0] for x in some]
+        rows.append([name, f"{len(some):,}", *(f"{100 * statistics.mean(each):.1f}" for each in held)])
     return markdown(["analysis", "intervals", "`tables`", "`estimate`"], rows)
 
 
 def _widths(lines: Sequence[Line], epsilon: float) -> str:
     """The geometric mean of widths at an epsilon beside those of the records, by route."""
     some = [x for line in lines if line["epsilon"] == epsilon for x in line["held"].values() if x["inside"]]
-    tables, draws = (statistics.geometric_mean(x[way][1] for x in some) for way in ("tables", "draws"))
+    tables = statistics.geometric_mean(_by_the_rule(x)[1] for x in some)
+    draws = statistics.geometric_mean(x["draws"][1] for x in some)
     return f"{tables:.2f} times as wide (`tables`) and {draws:.2f} times (`estimate`)"
 
 
-def _by_the_published_rule(held: Mapping[str, Any]) -> tuple[bool, float]:
-    """Whether an interval held, and its width, where a variance is replaced only if it is not above 0."""
+def _by_the_rule(held: Mapping[str, Any], published: bool = False) -> tuple[bool, float]:
+    """Whether an interval of tables held, and its width: by `combine`, or by the rule as it was published.
+
+    The published rule has the variance without noise, and a floor, as u where T is not above 0.
+    """
     (between, within), m = held["parts"], 20  # tables of a release
     spread = (1 + 1 / m) * between
-    variance, df = within, float(m - 1)
-    if spread > within:
+    least, few = (within, m - 1.0) if published else ((1 + 2 / m) * within, math.inf)
+    variance, df = least, few
+    if spread - within > (0 if published else least):
         variance, df = spread - within, max((m - 1) * (1 - within / spread) ** 2, 1.0)
-    half = float(special.stdtrit(df, 0.975)) * math.sqrt(variance)
+    quantile = special.ndtri(0.975) if math.isinf(df) else special.stdtrit(df, 0.975)
+    half = float(quantile) * math.sqrt(variance)
     return abs(held["off"]) <= half, half / float(special.ndtri(0.975))
 
 
@@ -221,7 +231,7 @@ def _low_cells(lines: Sequence[Line]) -> str:
     found = []
     for cell, group in by(lines, "table", "mechanism", "epsilon").items():
         for name in group[0]["held"]:
-            held = [x["held"][name]["tables"][0] for x in group if x["held"][name]["inside"]]
+            held = [_by_the_rule(x["held"][name])[0] for x in group if x["held"][name]["inside"]]
             # upper end of the 99.9 % interval of Clopper and Pearson
             if held and not all(held):
                 upper = special.betaincinv(sum(held) + 1, len(held) - sum(held), 0.9995)

@@ -157,7 +157,7 @@ def not_grouped(text: str) -> None:
         raise ValueError(f"{text[:40]!a} may be thousands or a fraction: write {plain}{other}")
 
 
-def set_fields(of: Any, **values: Any) -> None:
+def set_fields(of: Any, /, **values: Any) -> None:
     """Give fields of a frozen dataclass their checked values, while it is made."""
     for field, value in values.items():
         object.__setattr__(of, field, value)

@@ -293,10 +293,10 @@ class Estimator(Named):
         from pgmjax.estimation import batch  # which single fits do without
 
         domain = as_domain(domain, "Estimator().fit_batch(domain, measurements)", measurements)
-        starts = _starts(warm_start, len(measurements))
+        rows = batch.same_structure(domain, measurements)
+        starts = _starts(warm_start, len(rows))
         known = self._known(domain, starts, constraints, prior, prior_weight)
         mesh = sharding.of_devices(self.devices) if mesh is None else sharding.check(mesh)
-        rows = batch.same_structure(domain, measurements)
         if not rows[0] and known.fixed:
             rows = [tuple(_exact(one) for one in known.fixed)] * len(rows)
         counts = batch.row_totals(domain, rows, total_of(known.fixed, None) if totals is None else totals)

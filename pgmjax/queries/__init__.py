@@ -7,7 +7,7 @@ given neighbouring relation. Only integral queries can be measured; `quantise` r
 integers.
 
 - `single`, `block`, `blocks`: queries on one attribute. `query`, `product`, `sums`: queries on a clique.
-- `columns`, `sensitivity`: exact sensitivities. `integers`: exact answers. `quantise`: rounding.
+- `columns`, `sensitivity`: exact sensitivities. `integers`: exact answers. `rounding`: `quantise`.
 - `spec`, `text`: queries as text or plain data. `workload`: the queries a release must answer. `rows`:
   single rows.
 """
@@ -20,7 +20,7 @@ from pgmjax.queries.query import Product, Query, kronecker, marginal
 from pgmjax.queries.sums import DenseMatrix, WeightedSum
 
 if TYPE_CHECKING:
-    from pgmjax.queries.quantise import quantise
+    from pgmjax.queries.rounding import quantise
     from pgmjax.queries.single import (
         all_ranges,
         compression,
@@ -63,7 +63,7 @@ __all__ = [
 def _later() -> dict[str, Any]:
     """Return what makes queries, which a fit of given ones does without."""
     from pgmjax.queries import single
-    from pgmjax.queries.quantise import quantise
+    from pgmjax.queries.rounding import quantise
 
     return {**vars(single), "quantise": quantise}
 

@@ -24,7 +24,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import DenseMatrix, Product, Query, identity, total
 from pgmjax.queries.blocks import AttributeQuery
-from pgmjax.queries.quantise import MAX_BITS, quantise
+from pgmjax.queries.rounding import MAX_BITS, quantise
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies.grams import block_gram, query_terms, trace
 from pgmjax.strategies.weighted_marginals import Spectrum

@@ -1,7 +1,7 @@
 """Several tables to analyse like real ones, and the rule by which their estimates are combined.
 
 A draw of the posterior simulates the people of the fitted model, adds the mechanism's noise anew and fits
-again, so that cells that noise alone may fill stay empty (`emptied`). Records of a draw are then drawn
+again, so that little dependence is lost (`emptied`). Records of a draw are then drawn
 independently of one another: the rule subtracts their sampling variance, which rows that are dealt evenly do
 not have.
 """
@@ -20,8 +20,11 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
-from pgmjax.measurements.linear import LinearMeasurement, is_marginal
+from pgmjax.data.domain import Domain
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.queries.blocks import Grouping
+from pgmjax.queries.query import Product
 from pgmjax.uncertainty import bootstrap
 
 
@@ -52,9 +55,9 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     T = (1 + 1/m) b - u, with (m - 1) (1 - u / ((1 + 1/m) b))**2 degrees of freedom, at least 1. Each table
     is drawn from another draw of the model: b holds u once for its people and once for its records, and the
     noise beside. So T is (1 + 2/m) u without any noise, and where it comes out below that, it is that, with
-    m - 1 degrees of freedom (docs/lab/coverage.md has how often such intervals hold). Tables of fewer records
-    than there are people get too large errors so. Those of another origin, whose people are not simulated
-    anew, need the published rule, without that floor.
+    infinitely many degrees of freedom, as u hardly varies (docs/lab/coverage.md has how often such intervals
+    hold). Tables of fewer records than there are people get too large errors so. Those of another origin,
+    whose people are not simulated anew, need the published rule, without that floor.
 
     Args:
         estimates: of each table [m] or [m, ...], in the analysis' own units.
@@ -100,7 +103,7 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     above = spread - within > least
     variance = np.where(above, spread - within, least)
     share = np.divide(within, spread, out=np.zeros_like(spread), where=above)
-    df = np.where(above, np.maximum((m - 1) * (1 - share) ** 2, 1.0), m - 1.0)
+    df = np.where(above, np.maximum((m - 1) * (1 - share) ** 2, 1.0), np.inf)
     return _combined(centre, np.sqrt(variance), df, level)
 
 
@@ -200,11 +203,12 @@ def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[G
     a share of 1, cells below about two standard deviations become empty. The share of a table is `EMPTY`
     times that of its negative answers, at most 1, as a table without empty cells has hardly any.
 
-    And they are moved so that moments (`_Moments`) come out as they were answered: steps of the method
-    of multipliers. Moments of noisy answers have no bias, and means, slopes and correlations are made of
-    them.
+    And they are moved by what the fit before lost of moments (`_Moments`): steps of the method of
+    multipliers, after which a part of the loss is left. Moments of noisy answers have no bias, and means,
+    slopes and correlations are made of them.
 
-    Answers other than counts of cells stay. The number of records is that of the first fit.
+    Answers other than counts of cells, or of cells merged into groups, stay. The number of records is that of
+    the first fit.
 
     Args:
         rows: noisy answers, of the same cliques and queries in each row.
@@ -214,29 +218,32 @@ def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[G
         Candes, Wakin and Boyd 2008, "Enhancing sparsity by reweighted l1 minimization", equation 8; Hestenes
         1969, "Multiplier and gradient methods", section 4.
     """
-    places = [place for place, one in enumerate(rows[0]) if is_marginal(one)]
-    marginals = [rows[0][place] for place in places]
+    places = [place for place, one in enumerate(rows[0]) if _counts_cells(one)]
+    counted = [rows[0][place] for place in places]
     answered = [np.stack([row[place].flat_values() for row in rows]).astype(np.float64) for place in places]
     shares = [np.minimum(1.0, EMPTY * (each < 0).mean(axis=1, keepdims=True)) for each in answered]
-    rounds = ROUNDS if any(np.any(each) for each in shares) else 0
     models = fitted(rows, None)
-    moments = [
-        _Moments(one.clique, models[0].domain.shape_of(one.clique), float(np.mean(one.row_stddevs() ** 2)))
-        for one in marginals
-    ]
+    if not any(np.any(each) for each in shares):
+        return models
+    moments = [_Moments.of(one, models[0].domain) for one in counted]
     moved = [np.zeros_like(each) for each in answered]
-    for _ in range(rounds):
-        counts = [np.stack([np.ravel(model.answer(one.query)) for model in models]) for one in marginals]
-        missing = [values - fit for values, fit in zip(answered, counts, strict=True)]
-        moved = [one + more for one, more in zip(moved, _lost(moments, missing), strict=True)]
+    for _ in range(ROUNDS):
+        fits = [np.stack([np.ravel(model.answer(one.query)) for model in models]) for one in counted]
+        _restore(moments, [values - fit for values, fit in zip(answered, fits, strict=True)], moved)
         changed = [list(row) for row in rows]
         for number, place in enumerate(places):
-            spread = marginals[number].row_stddevs()
-            values = _lowered(answered[number], spread, shares[number], counts[number]) + moved[number]
+            spread = counted[number].row_stddevs()
+            values = _lowered(answered[number], spread, shares[number], fits[number]) + moved[number]
             for row, own in zip(changed, values, strict=True):
                 row[place] = dataclasses.replace(row[place], values=own.reshape(row[place].values.shape))
         models = fitted(changed, models)
     return models
+
+
+def _counts_cells(measurement: LinearMeasurement) -> bool:
+    """Return whether each answer counts a cell, or a group of cells that no other answer counts."""
+    query = measurement.query
+    return isinstance(query, Product) and all(isinstance(block, Grouping) for block in query.blocks)
 
 
 def _lowered(values: np.ndarray, spread: np.ndarray, share: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -248,82 +255,96 @@ def _lowered(values: np.ndarray, spread: np.ndarray, share: np.ndarray, counts: 
 
 @dataclasses.dataclass(frozen=True)
 class _Moments:
-    """The moments of one marginal.
+    """The moments of one table of counts.
 
     A moment is the total over cells of a polynomial of the code of one attribute, or of a product of those of
-    two, of degrees 1 to `DEGREE`.
+    two, of degrees 1 to `DEGREE`. A group of codes has their mean.
 
     Attributes:
-        clique: of the marginal.
-        shape: of its table.
+        axes: an attribute's name and its groups, for each axis.
+        shape: of the table.
         variance: mean of its cells' noise.
+        codes: of each axis' groups.
     """
 
-    clique: tuple[str, ...]
+    axes: tuple[tuple[str, Grouping], ...]
     shape: tuple[int, ...]
     variance: float
+    codes: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, measurement: LinearMeasurement, domain: Domain) -> _Moments:
+        """Return the moments of a measurement of cells."""
+        query: Any = measurement.query
+        variance = float(np.mean(np.square(measurement.row_stddevs())))
+        pairs, codes = tuple(zip(query.clique, query.blocks, strict=True)), []
+        for name, block in pairs:
+            groups = block.groups_of(domain[name])
+            codes.append(
+                tuple(np.bincount(groups, np.arange(len(groups))) / np.maximum(np.bincount(groups), 1))
+            )
+        return cls(pairs, query.shape(domain), variance, tuple(codes))
 
     @property
-    def groups(self) -> list[tuple[str, ...]]:
-        """The names that moments are of: one each, and pairs."""
-        names = sorted(self.clique)
-        return [(name,) for name in names] + list(itertools.combinations(names, 2))
+    def groups(self) -> list[tuple[int, ...]]:
+        """The axes that moments are of, in the order of their names: one each, and pairs."""
+        order = sorted(range(len(self.axes)), key=lambda axis: self.axes[axis][0])
+        return [(axis,) for axis in order] + list(itertools.combinations(order, 2))
 
-    def cells(self, group: tuple[str, ...]) -> int:
-        """Number of cells that a total over the other attributes adds up."""
-        return math.prod(self.shape) // math.prod(self._sizes(group))
+    def name(self, group: tuple[int, ...]) -> tuple[tuple[str, Grouping], ...]:
+        """Return what moments are called that other tables may have too."""
+        return tuple(self.axes[axis] for axis in group)
 
-    def of(self, cells: np.ndarray, group: tuple[str, ...]) -> np.ndarray:
-        """Return the moments [draws, degrees, ...] of numbers in cells [draws, cells]."""
-        table = cells.reshape(-1, *self.shape)
-        found = table.sum(axis=tuple(1 + k for k, name in enumerate(self.clique) if name not in group))
-        left = [name for name in self.clique if name in group]
-        found = np.moveaxis(found, [1 + left.index(name) for name in group], range(1, len(group) + 1))
-        for size in self._sizes(group):
+    def cells(self, group: tuple[int, ...]) -> int:
+        """Number of cells that a total over the other axes adds up."""
+        return math.prod(self.shape) // math.prod(self.shape[axis] for axis in group)
+
+    def totals(self, table: np.ndarray, group: tuple[int, ...]) -> np.ndarray:
+        """Return the moments [draws, degrees, ...] of numbers in cells [draws, *shape]."""
+        found = table.sum(axis=tuple(1 + axis for axis in range(len(self.shape)) if axis not in group))
+        found = found if group == tuple(sorted(group)) else found.swapaxes(1, 2)
+        for axis in group:
             # the first axis of codes becomes the last one, of degrees
-            found = np.tensordot(found, _polynomials(size), axes=(1, 0))
+            found = np.tensordot(found, _polynomials(self.codes[axis]), axes=(1, 0))
         return found
 
-    def spread(self, moments: np.ndarray, group: tuple[str, ...]) -> np.ndarray:
-        """Return the least numbers in cells [draws, cells] that have some moments and no others."""
-        for size in self._sizes(group):
-            moments = np.tensordot(moments, _polynomials(size), axes=(1, 1))
-        left = [name for name in self.clique if name in group]
-        moments = np.moveaxis(moments, range(1, len(group) + 1), [1 + left.index(name) for name in group])
-        thin = [size if name in group else 1 for name, size in zip(self.clique, self.shape, strict=True)]
-        table = np.broadcast_to(moments.reshape(-1, *thin), (len(moments), *self.shape))
-        return table.reshape(len(moments), -1) / self.cells(group)
-
-    def _sizes(self, group: tuple[str, ...]) -> list[int]:
-        return [self.shape[self.clique.index(name)] for name in group]
+    def least(self, moments: np.ndarray, group: tuple[int, ...]) -> np.ndarray:
+        """Return the least numbers in cells that have some moments, with axes of length 1 for the others."""
+        for axis in group:
+            moments = np.tensordot(moments, _polynomials(self.codes[axis]), axes=(1, 1))
+        moments = moments if group == tuple(sorted(group)) else moments.swapaxes(1, 2)
+        thin = [size if axis in group else 1 for axis, size in enumerate(self.shape)]
+        return moments.reshape(-1, *thin) / self.cells(group)
 
 
-def _lost(moments: Sequence[_Moments], missing: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return what to add to the cells of fits so that moments come out as they were answered.
+def _restore(moments: Sequence[_Moments], missing: Sequence[np.ndarray], moved: Sequence[np.ndarray]) -> None:
+    """Add to cells what gives fits the moments that were answered.
 
-    What a fit lost of a moment is the mean of what is missing in each marginal that holds it, with weights
+    What a fit lost of a moment is the mean of what is missing in each table that has it, with weights
     1/variance: where noise makes them disagree, a fit is not to follow each.
 
     Args:
-        moments: of each marginal.
+        moments: of each table.
         missing: answers less those of the fits, each [draws, cells].
+        moved: where it is added, each [draws, cells].
     """
-    sums: dict[tuple[str, ...], Any] = collections.defaultdict(float)
-    weights: dict[tuple[str, ...], float] = collections.defaultdict(float)
+    sums: dict[Any, Any] = collections.defaultdict(float)
+    weights: dict[Any, float] = collections.defaultdict(float)
     for one, cells in zip(moments, missing, strict=True):
+        table = cells.reshape(-1, *one.shape)
         for group in one.groups:
             weight = 1 / (one.variance * one.cells(group))
-            weights[group] += weight
-            sums[group] = sums[group] + weight * one.of(cells, group)
-    return [
-        np.sum([one.spread(sums[group] / weights[group], group) for group in one.groups], axis=0)
-        for one in moments
-    ]
+            weights[one.name(group)] += weight
+            sums[one.name(group)] = sums[one.name(group)] + weight * one.totals(table, group)
+    for one, cells in zip(moments, moved, strict=True):
+        table = cells.reshape(-1, *one.shape)
+        for group in one.groups:
+            table += one.least(sums[one.name(group)] / weights[one.name(group)], group)
 
 
 @functools.cache
-def _polynomials(size: int) -> np.ndarray:
-    """Return orthonormal polynomials of the codes 0 to size - 1 [size, degrees], without the constant one."""
-    degrees = min(DEGREE, size - 1)
-    codes = np.linspace(-1, 1, size) if size > 1 else np.zeros(1)
-    return np.linalg.qr(np.vander(codes, degrees + 1, increasing=True))[0][:, 1:]
+def _polynomials(codes: tuple[float, ...]) -> np.ndarray:
+    """Return orthonormal polynomials of codes [codes, degrees], without the constant one."""
+    degrees, values = min(DEGREE, len(codes) - 1), np.asarray(codes)
+    values = (values - values.mean()) / max(np.ptp(values), 1.0)  # of moderate powers
+    return np.linalg.qr(np.vander(values, degrees + 1, increasing=True))[0][:, 1:]

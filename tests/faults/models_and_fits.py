@@ -224,13 +224,13 @@ FAULTS = (
     ),
     Fault(
         "the error of a quantised query forgets the factors that stay",
-        "pgmjax.queries.quantise",
+        "pgmjax.queries.rounding",
         "_round_term",
         old="size * error",
         new="error",
         tests=(
             (
-                "tests/queries/test_quantise.py::test_factors_that_stay_enlarge_the_error_of_the_one_that"
+                "tests/queries/test_rounding.py::test_factors_that_stay_enlarge_the_error_of_the_one_that"
                 "_is_rounded"
             ),
         ),

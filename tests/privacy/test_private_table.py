@@ -18,7 +18,7 @@ from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.queries.quantise import quantise
+from pgmjax.queries.rounding import quantise
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 COLUMNS = {"a": [0, 1, 2, 2, 0], "b": [0, 1, 1, 0, 0], "c": [3, 2, 1, 0, 3]}

@@ -9,7 +9,7 @@ from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import columns as exact
-from pgmjax.queries.quantise import quantise
+from pgmjax.queries.rounding import quantise
 
 
 def python_column(matrix, power):

@@ -5,7 +5,7 @@
   launches), `sliced` (little memory), and `message_passing`, which reads like a textbook: open it first.
 - Approximate: `belief_propagation`.
 - On the host, one query at a time, without compilation: `host`.
-- `verify`: a check of an oracle of your own.
+- `verification`: a check of an oracle of your own.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from pgmjax.inference.oracles.choose import plan as plan
 if TYPE_CHECKING:
     from pgmjax.inference.oracles.belief_propagation import ConvexBP, LoopyBP
     from pgmjax.inference.oracles.message_passing import MessagePassing
-    from pgmjax.inference.oracles.verify import verify
+    from pgmjax.inference.oracles.verification import verify
     from pgmjax.inference.plan.growth import candidate_cells
 
 __all__ = [
@@ -37,7 +37,7 @@ def _later() -> dict[str, Any]:
     """Return what is asked for by name, which a fit by "auto" does without."""
     from pgmjax.inference.oracles.belief_propagation import ConvexBP, LoopyBP
     from pgmjax.inference.oracles.message_passing import MessagePassing
-    from pgmjax.inference.oracles.verify import verify
+    from pgmjax.inference.oracles.verification import verify
     from pgmjax.inference.plan.growth import candidate_cells
 
     named = {"ConvexBP": ConvexBP, "LoopyBP": LoopyBP, "MessagePassing": MessagePassing}

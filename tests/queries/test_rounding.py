@@ -12,7 +12,7 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.queries.quantise import Quantised, quantise
+from pgmjax.queries.rounding import Quantised, quantise
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 
