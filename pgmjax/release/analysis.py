@@ -233,8 +233,8 @@ class Analysed(Named):
         another. A draw is fitted without regularisation, whose bias would lie in no interval, and without a
         prior or public facts, which are no part of what the noisy answers say. Cells that noise alone may
         fill are left empty in it, and moments are moved towards the noisy answers, so that little dependence
-        is lost where most cells are empty. An adaptive mechanism's choice of what to measure is taken as it was: what
-        it adds to the error is in no interval. This costs no privacy.
+        is lost where most cells are empty. An adaptive mechanism's choice of what to measure is taken as it
+        was: what it adds to the error is in no interval. This costs no privacy.
 
         Args:
             m: number of tables, >= 2; 20 are usual.

@@ -35,8 +35,8 @@ class Combined(Named):
     Attributes:
         estimate: mean of the tables' estimates.
         stderr: its standard error, of the noise and of the people drawn.
-        interval: (low, high). Of `Release.estimate` it is about a fit that nothing pulls, and the estimate may
-            lie at its end.
+        interval: (low, high). Of `Release.estimate` it is about a fit that nothing pulls, and the estimate
+            may lie at its end.
         df: degrees of freedom of the t distribution of the interval.
         rests_on_model: whether it is of attributes that no measured marginal holds together, so that the
             error of the model there is in no interval; None if nobody knows.
