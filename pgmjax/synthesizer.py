@@ -258,18 +258,7 @@ class Synthesizer(Named):
                 "there. Nothing was spent."
             )
         checks.refuse(
-            (
-                missing or extra,
-                "The domain and the frame have different columns. "
-                + " ".join(
-                    f"The {place} lacks {', '.join(map(repr, names))}."
-                    for place, names in (("frame", missing), ("domain", extra))
-                    if names
-                )
-                + " Remove these columns, or add them where they are missing. "
-                + ("Capitals count. " * any(checks.same_word(name, extra) for name in missing))
-                + "Nothing was spent.",
-            ),
+            (missing or extra, _different_columns(missing, extra)),
             (
                 isinstance(known, Domain) and discover is not None,
                 "The domain describes every column: leave discover out. Nothing was spent.",
@@ -394,6 +383,20 @@ class Synthesizer(Named):
         }
         state = html.note("Not fitted.") if self._release is None else self._release._repr_html_()
         return html.card("Synthesizer", facts, state)
+
+
+def _different_columns(missing: Sequence[str], extra: Sequence[str]) -> str:
+    """Return what to do about columns that the frame lacks, and about others that the domain lacks."""
+    lacking = " ".join(
+        f"The {place} lacks {', '.join(map(repr, names))}."
+        for place, names in (("frame", missing), ("domain", extra))
+        if names
+    )
+    capitals = "Capitals count. " * any(checks.same_word(name, extra) for name in missing)
+    return (
+        f"The domain and the frame have different columns. {lacking} Remove these columns, or add them where "
+        f"they are missing. {capitals}Nothing was spent."
+    )
 
 
 def _described(domain: Any) -> Domain | Draft | None:

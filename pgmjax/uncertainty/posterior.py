@@ -231,14 +231,22 @@ def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[G
     for _ in range(ROUNDS):
         fits = [np.stack([np.ravel(model.answer(one.query)) for model in models]) for one in counted]
         _restore(moments, [values - fit for values, fit in zip(answered, fits, strict=True)], moved)
-        changed = [list(row) for row in rows]
-        for number, place in enumerate(places):
-            spread = counted[number].row_stddevs()
-            values = _lowered(answered[number], spread, shares[number], fits[number]) + moved[number]
-            for row, own in zip(changed, values, strict=True):
-                row[place] = dataclasses.replace(row[place], values=own.reshape(row[place].values.shape))
-        models = fitted(changed, models)
+        spreads = [one.row_stddevs() for one in counted]
+        lower = [_lowered(*each) for each in zip(answered, spreads, shares, fits, strict=True)]
+        values = [one + more for one, more in zip(lower, moved, strict=True)]
+        models = fitted([_answered(row, places, k, values) for k, row in enumerate(rows)], models)
     return models
+
+
+def _answered(
+    row: Sequence[LinearMeasurement], places: Sequence[int], draw: int, values: Sequence[np.ndarray]
+) -> list[LinearMeasurement]:
+    """Return the measurements of a draw with other values [draws, cells] in some places."""
+    changed = list(row)
+    for place, cells in zip(places, values, strict=True):
+        own = cells[draw].reshape(row[place].values.shape)
+        changed[place] = dataclasses.replace(row[place], values=own)
+    return changed
 
 
 def _counts_cells(measurement: LinearMeasurement) -> bool:
