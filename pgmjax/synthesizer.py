@@ -385,7 +385,7 @@ class Synthesizer(Named):
         return html.card("Synthesizer", facts, state)
 
 
-def _different_columns(missing: Sequence[str], extra: Sequence[str]) -> str:
+def _different_columns(missing: list[str], extra: list[str]) -> str:
     """Return what to do about columns that the frame lacks, and about others that the domain lacks."""
     lacking = " ".join(
         f"The {place} lacks {', '.join(map(repr, names))}."
