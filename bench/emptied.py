@@ -2,7 +2,7 @@
 
     PGMJAX_DATA=... python bench/emptied.py [--releases N]
 
-The settings of `pgmjax.uncertainty.posterior.emptied` were chosen by these lines. Pairs of columns of the
+The settings of `pgmjax.uncertainty.posterior.debiased` were chosen by these lines. Pairs of columns of the
 populations of `analyses.py`, 5,000 records, Laplace noise of the standard deviations that a release of ten
 pairs has at epsilon 1, 3.5 and 10, 20 draws. One table alone has its least squares on the simplex in closed
 form, so that thousands of fits take seconds. A line has how often 95 % intervals from the draws' models hold
@@ -55,7 +55,7 @@ def moments(shape: tuple[int, int], degree: int) -> np.ndarray:
 
 
 def fitted(values: np.ndarray, shape: tuple[int, int], stddev: float, rounds: int, degree: int) -> np.ndarray:
-    """Return the counts of each row of noisy ones, as `posterior.emptied` has them."""
+    """Return the counts of each row of noisy ones, as `posterior.debiased` has them."""
     share = np.minimum(1, posterior.EMPTY * (values < 0).mean(axis=1, keepdims=True))
     counts, kept, moved = projected(values), moments(shape, degree), np.zeros_like(values)
     for _ in range(rounds):

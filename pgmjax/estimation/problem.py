@@ -140,8 +140,6 @@ class SideInformation:
         """
         checks.kind(prior, GraphicalModel | None, "prior must be a GraphicalModel", _PRIOR)
         weight = checks.number("prior_weight", weight, at_least=0)
-        if prior is None and weight == 0 and isinstance(constraints, tuple) and not constraints:
-            return cls()
         if weight > regularisation.LARGEST:
             raise ValueError(
                 f"prior_weight must be at most {regularisation.LARGEST:g}, got {weight:g}: beyond it a model "
@@ -157,6 +155,8 @@ class SideInformation:
                 f"{differing(domain, prior.domain)}."
             )
         constraints = listed(constraints)
+        if prior is None and not constraints:
+            return cls()
         from pgmjax.estimation import feasibility  # which fits without constraints do without
 
         zeros = feasibility.require_feasible(domain, constraints, support(prior))

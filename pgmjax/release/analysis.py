@@ -29,7 +29,7 @@ from pgmjax.release.accuracy import Reported
 from pgmjax.release.look import Look, look
 from pgmjax.release.means import MeanQuery, Means
 from pgmjax.release.whole_table import WholeTable, in_words
-from pgmjax.uncertainty.posterior import Combined, around, draws_of, emptied
+from pgmjax.uncertainty.posterior import Combined, around, debiased, draws_of
 
 _STEPS, _STEPS_AGAIN = 300, 100
 """Steps of the first fit of a draw, and of each that goes on from it with changed answers. Where the first
@@ -390,7 +390,7 @@ class Analysed(Named):
             totals = [one.total for one in before]
             return [each.model for each in again.fit_batch(domain, rows, totals, before)]
 
-        (plain,) = emptied([measurements], alone)
+        (plain,) = debiased([measurements], alone)
         return plain, draws_of(plain, measurements, draws, seed, fitted=together, people=people)
 
     def _rests_on_model(self: Any, asked: set[frozenset[str]]) -> bool:

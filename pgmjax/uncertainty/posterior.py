@@ -1,9 +1,8 @@
 """Several tables to analyse like real ones, and the rule by which their estimates are combined.
 
 A draw of the posterior simulates the people of the fitted model, adds the mechanism's noise anew and fits
-again, so that little dependence is lost (`emptied`). Records of a draw are then drawn
-independently of one another: the rule subtracts their sampling variance, which rows that are dealt evenly do
-not have.
+again, so that little dependence is lost (`debiased`). Records of a draw are then drawn independently of one
+another: the rule subtracts their sampling variance, which rows that are dealt evenly do not have.
 """
 
 from __future__ import annotations
@@ -105,7 +104,8 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
     variance = np.where(above, spread - within, least)
     share = np.divide(within, spread, out=np.zeros_like(spread), where=above)
     df = np.where(above, np.maximum((m - 1) * (1 - share) ** 2, 1.0), np.inf)
-    return _combined(centre, np.sqrt(variance), df, level)
+    half = _half_width(variance, df, level)
+    return _combined(centre, variance, (centre - half, centre + half), df)
 
 
 def around(estimate: Any, plain: Any, draws: Sequence[Any], *, level: float = 0.95) -> Combined:
@@ -126,20 +126,24 @@ def around(estimate: Any, plain: Any, draws: Sequence[Any], *, level: float = 0.
     m, centre, about = len(given), np.asarray(estimate, np.float64), np.asarray(plain, np.float64)
     variance = (1 + 1 / m) * np.square(given - about).mean(axis=0)
     df = np.full(centre.shape, float(m))
-    low, high = _combined(about, np.sqrt(variance), df, level).interval
-    found = _combined(centre, np.sqrt(variance + np.square(centre - about)), df, level)
-    ends = np.minimum(low, centre), np.maximum(high, centre)
-    lower, upper = (end.item() if end.ndim == 0 else end for end in map(np.asarray, ends))
-    return dataclasses.replace(found, interval=(lower, upper))
+    half = _half_width(variance, df, level)
+    ends = np.minimum(about - half, centre), np.maximum(about + half, centre)
+    return _combined(centre, variance + np.square(centre - about), ends, df)
 
 
-def _combined(centre: np.ndarray, stderr: np.ndarray, df: np.ndarray, level: float) -> Combined:
+def _half_width(variance: np.ndarray, df: np.ndarray, level: float) -> np.ndarray:
     from scipy import special  # late, as importing it takes as long as importing NumPy
 
-    half = special.stdtrit(df, (1 + level) / 2) * stderr
-    found = (centre, stderr, centre - half, centre + half, df)
+    return np.asarray(special.stdtrit(df, (1 + level) / 2) * np.sqrt(variance))
+
+
+def _combined(
+    centre: np.ndarray, variance: np.ndarray, ends: tuple[np.ndarray, np.ndarray], df: np.ndarray
+) -> Combined:
+    """Return numbers as numbers, and arrays as they are."""
     mean, error, low, high, freedom = (
-        each.item() if each.ndim == 0 else each for each in map(np.asarray, found)
+        each.item() if each.ndim == 0 else each
+        for each in map(np.asarray, (centre, np.sqrt(variance), *ends, df))
     )
     return Combined(mean, error, (low, high), freedom)
 
@@ -188,10 +192,10 @@ def draws_of(
         fitted: how to fit.
         people: whether people are simulated, for what is true of the population that they are a sample of.
     """
-    return emptied(bootstrap.redrawn(model, measurements, draws, seed, people=people), fitted)
+    return debiased(bootstrap.redrawn(model, measurements, draws, seed, people=people), fitted)
 
 
-def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[GraphicalModel]:
+def debiased(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[GraphicalModel]:
     """Return models of rows of noisy answers that lose less dependence than fits without negative counts do.
 
     A model has no negative counts. So the noise of empty cells stays in a fit where it is positive, and all
@@ -228,10 +232,10 @@ def emptied(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[G
         return models
     moments = [_Moments.of(one, models[0].domain) for one in counted]
     moved = [np.zeros_like(each) for each in answered]
+    spreads = [one.row_stddevs() for one in counted]
     for _ in range(ROUNDS):
         fits = [np.stack([np.ravel(model.answer(one.query)) for model in models]) for one in counted]
         _restore(moments, [values - fit for values, fit in zip(answered, fits, strict=True)], moved)
-        spreads = [one.row_stddevs() for one in counted]
         lower = [_lowered(*each) for each in zip(answered, spreads, shares, fits, strict=True)]
         values = [one + more for one, more in zip(lower, moved, strict=True)]
         models = fitted([_answered(row, places, k, values) for k, row in enumerate(rows)], models)

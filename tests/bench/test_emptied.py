@@ -24,7 +24,7 @@ def test_single_tables_are_fitted_as_draws_are(monkeypatch):
     def fitted(given, before):
         return [exact.fit(domain, row, emptied.RECORDS).model for row in given]
 
-    found = [model.marginal(("x", "y")).reshape(-1) for model in posterior.emptied(rows, fitted)]
+    found = [model.marginal(("x", "y")).reshape(-1) for model in posterior.debiased(rows, fitted)]
     wanted = emptied.fitted(values, (5, 4), 60.0, posterior.ROUNDS, posterior.DEGREE)
     assert (wanted == 0).any() and (wanted != emptied.projected(values)).any()
     np.testing.assert_allclose(found, wanted, atol=0.5)  # records, of 5,000

@@ -9,7 +9,7 @@ import scipy.stats
 import pgmjax as pj
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.uncertainty import bootstrap, posterior
-from pgmjax.uncertainty.posterior import draws_of, emptied
+from pgmjax.uncertainty.posterior import debiased, draws_of
 
 SIZES = {"a": 3, "b": 2, "c": 4}
 DOMAIN = pj.Domain(SIZES)
@@ -172,7 +172,7 @@ def test_dependence_is_not_lost_where_most_cells_are_empty():
         return [fit.model for fit in PLAIN.fit_batch(domain, given, total)]
 
     aim = slopes([PLAIN.fit(domain, [pj.LinearMeasurement(clique, true, 1.0)], total).model])
-    plain, kept = slopes(fitted(rows)) - aim, slopes(emptied(rows, fitted)) - aim
+    plain, kept = slopes(fitted(rows)) - aim, slopes(debiased(rows, fitted)) - aim
     assert plain.mean() < -0.1 and abs(kept.mean()) < 0.4 * abs(plain.mean())
     assert kept.std() < 1.5 * plain.std()
 
@@ -192,7 +192,7 @@ def test_moments_come_out_as_they_were_answered(monkeypatch, rounds, share):
         tables = [row[0].values - one.marginal(("x", "y")) for row, one in zip(rows, models, strict=True)]
         return np.array([[t.sum(1) @ codes, codes @ t.sum(0), codes @ t @ codes] for t in tables])
 
-    before, after = np.abs(lost(fitted(rows))).mean(axis=0), np.abs(lost(emptied(rows, fitted))).mean(axis=0)
+    before, after = np.abs(lost(fitted(rows))).mean(axis=0), np.abs(lost(debiased(rows, fitted))).mean(axis=0)
     assert (after < share * before).all()
 
 
@@ -243,7 +243,7 @@ def test_merged_cells_keep_moments_of_their_groups_and_are_lowered():
         calls.append(rows)
         return [fit.model for fit in PLAIN.fit_batch(DOMAIN, rows, 136.0)]
 
-    emptied([[merged]], fitted)
+    debiased([[merged]], fitted)
     assert len(calls) == 1 + posterior.ROUNDS and (calls[-1][0][0].values != values).all()
 
 
@@ -260,10 +260,10 @@ def test_tables_without_empty_cells_and_other_answers_are_fitted_once(monkeypatc
     below = pj.LinearMeasurement(
         ("c",), [-4.0, -5.0, 60.0, 90.0], 5.0, pj.queries.kronecker({"c": pj.queries.prefix()})
     )
-    emptied([[full, below]], fitted)
+    debiased([[full, below]], fitted)
     assert len(calls) == 1
     sparse = pj.LinearMeasurement(("c",), [60.0, 45.0, -4.0, 3.0], 5.0)
-    emptied([[full, below, sparse]], fitted)
+    debiased([[full, below, sparse]], fitted)
     lowered = calls[-1][0][0]
     assert [before is None for _, before in calls] == [True, True, False, False, False]
     assert len(calls) == 5 and lowered[0].values.tolist() == full.values.tolist()
