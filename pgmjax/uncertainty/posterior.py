@@ -206,7 +206,8 @@ def debiased(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[
     They are lowered by ``share * stddev**2 / (count + FLOOR * stddev)``, with the count of the fit before:
     steps of reweighting that lower the loss plus ``share`` times the sum of log(count + FLOOR * stddev). With
     a share of 1, cells below about two standard deviations become empty. The share of a table is `EMPTY`
-    times that of its negative answers, at most 1, as a table without empty cells has hardly any.
+    times that of its negative answers, at most 1, as a table without empty cells has hardly any. Tables of the
+    same cells are lowered as the one table that they amount to.
 
     And they are moved by what the fit before lost of moments (`_Moments`): steps of the method of
     multipliers, after which a part of the loss is left. Moments of noisy answers have no bias, and means,
@@ -225,20 +226,29 @@ def debiased(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[
     """
     places = [place for place, one in enumerate(rows[0]) if _counts_cells(one)]
     counted = [rows[0][place] for place in places]
-    answered = [np.stack([row[place].flat_values() for row in rows]).astype(np.float64) for place in places]
-    shares = [np.minimum(1.0, EMPTY * (each < 0).mean(axis=1, keepdims=True)) for each in answered]
     models = fitted(rows, None)
-    if not any(np.any(each) for each in shares):
-        return models
     moments = [_Moments.of(one, models[0].domain) for one in counted]
+    answered = [
+        one.sorted(np.stack([row[place].flat_values() for row in rows]))
+        for place, one in zip(places, moments, strict=True)
+    ]
+    alike = _alike(moments, answered)
+    if not any(np.any(each.share) for each in alike):
+        return models
     moved = [np.zeros_like(each) for each in answered]
-    spreads = [one.row_stddevs() for one in counted]
     for _ in range(ROUNDS):
-        fits = [np.stack([np.ravel(model.answer(one.query)) for model in models]) for one in counted]
+        fits = [
+            kind.sorted(np.stack([np.ravel(model.answer(one.query)) for model in models]))
+            for kind, one in zip(moments, counted, strict=True)
+        ]
         _restore(moments, [values - fit for values, fit in zip(answered, fits, strict=True)], moved)
-        lower = [_lowered(*each) for each in zip(answered, spreads, shares, fits, strict=True)]
-        values = [one + more for one, more in zip(lower, moved, strict=True)]
-        models = fitted([_answered(row, places, k, values) for k, row in enumerate(rows)], models)
+        values = [one + more for one, more in zip(answered, moved, strict=True)]
+        for each in alike:
+            less = each.lowering(fits[each.places[0]])
+            for place in each.places:
+                values[place] -= less
+        given = [one.as_given(each) for one, each in zip(moments, values, strict=True)]
+        models = fitted([_answered(row, places, k, given) for k, row in enumerate(rows)], models)
     return models
 
 
@@ -259,11 +269,43 @@ def _counts_cells(measurement: LinearMeasurement) -> bool:
     return isinstance(query, Product) and all(isinstance(block, Grouping) for block in query.blocks)
 
 
-def _lowered(values: np.ndarray, spread: np.ndarray, share: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return answers [draws, cells] lowered by what a cell's noise may add to its count, none far below 0."""
-    less = values - share * spread**2 / (counts + FLOOR * spread)
-    # further down they would change no fit, but its loss, by which it is judged whether noise explains it
-    return np.maximum(less, np.minimum(values, -spread))
+@dataclasses.dataclass(frozen=True)
+class _Alike:
+    """Measurements of the same cells, which are lowered as the one measurement that they amount to.
+
+    Attributes:
+        places: of the measurements.
+        values: their mean with weights 1/variance [draws, *shape].
+        spread: standard deviation of its noise [*shape].
+        share: of the lowering [draws, 1, ...].
+    """
+
+    places: tuple[int, ...]
+    values: np.ndarray
+    spread: np.ndarray
+    share: np.ndarray
+
+    def lowering(self, counts: np.ndarray) -> np.ndarray:
+        """Return by how much each is lowered [draws, *shape], none far below 0."""
+        values, spread = self.values, self.spread
+        less = values - self.share * spread**2 / (counts + FLOOR * spread)
+        # further down they would change no fit, but its loss, by which it is judged whether noise explains it
+        return values - np.maximum(less, np.minimum(values, -spread))
+
+
+def _alike(moments: Sequence[_Moments], answered: Sequence[np.ndarray]) -> list[_Alike]:
+    """Return which measurements are of the same cells, in any order of their attributes."""
+    places = collections.defaultdict(list)
+    for place, one in enumerate(moments):
+        places[one.axes].append(place)
+    found = []
+    for same in places.values():
+        weights = [1 / np.square(moments[place].spread) for place in same]
+        total = sum(weights[1:], weights[0])
+        values = sum(weight / total * answered[place] for place, weight in zip(same, weights, strict=True))
+        negative = (values < 0).mean(axis=tuple(range(1, values.ndim)), keepdims=True)
+        found.append(_Alike(tuple(same), values, total**-0.5, np.minimum(1.0, EMPTY * negative)))
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,35 +316,56 @@ class _Moments:
     two, of degrees 1 to `DEGREE`. A group of codes has their mean.
 
     Attributes:
-        axes: an attribute's name and its groups, for each axis.
-        shape: of the table.
-        variance: mean of its cells' noise.
+        axes: an attribute's name and its groups, for each axis, in the order of names.
+        order: which axis of the measurement each is.
+        spread: standard deviations of its cells' noise [*shape].
         codes: of each axis' groups.
     """
 
     axes: tuple[tuple[str, Grouping], ...]
-    shape: tuple[int, ...]
-    variance: float
+    order: tuple[int, ...]
+    spread: np.ndarray
     codes: tuple[tuple[float, ...], ...]
 
     @classmethod
     def of(cls, measurement: LinearMeasurement, domain: Domain) -> _Moments:
         """Return the moments of a measurement of cells."""
         query: Any = measurement.query
-        variance = float(np.mean(np.square(measurement.row_stddevs())))
-        pairs, codes = tuple(zip(query.clique, query.blocks, strict=True)), []
-        for name, block in pairs:
+        order = tuple(sorted(range(len(query.clique)), key=lambda axis: query.clique[axis]))
+        axes, codes = tuple((query.clique[axis], query.blocks[axis]) for axis in order), []
+        for name, block in axes:
             groups = block.groups_of(domain[name])
             codes.append(
                 tuple(np.bincount(groups, np.arange(len(groups))) / np.maximum(np.bincount(groups), 1))
             )
-        return cls(pairs, query.shape(domain), variance, tuple(codes))
+        spread = np.asarray(measurement.row_stddevs(), np.float64).reshape(query.shape(domain))
+        return cls(axes, order, spread.transpose(order), tuple(codes))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the table."""
+        return tuple(self.spread.shape)
+
+    @property
+    def variance(self) -> float:
+        """Mean of its cells' noise."""
+        return float(np.square(self.spread).mean())
+
+    def sorted(self, values: np.ndarray) -> np.ndarray:
+        """Return answers [draws, cells] as tables [draws, *shape]."""
+        given = [self.shape[self.order.index(axis)] for axis in range(len(self.order))]
+        return values.astype(np.float64).reshape(-1, *given).transpose(0, *(1 + axis for axis in self.order))
+
+    def as_given(self, tables: np.ndarray) -> np.ndarray:
+        """Return tables [draws, *shape] as answers [draws, cells]."""
+        back = tables.transpose(0, *(1 + np.argsort(self.order)))
+        return back.reshape(len(tables), -1)
 
     @property
     def groups(self) -> list[tuple[int, ...]]:
-        """The axes that moments are of, in the order of their names: one each, and pairs."""
-        order = sorted(range(len(self.axes)), key=lambda axis: self.axes[axis][0])
-        return [(axis,) for axis in order] + list(itertools.combinations(order, 2))
+        """The axes that moments are of: one each, and pairs."""
+        axes = range(len(self.axes))
+        return [(axis,) for axis in axes] + list(itertools.combinations(axes, 2))
 
     def name(self, group: tuple[int, ...]) -> tuple[tuple[str, Grouping], ...]:
         """Return what moments are called that other tables may have too."""
@@ -315,7 +378,6 @@ class _Moments:
     def totals(self, table: np.ndarray, group: tuple[int, ...]) -> np.ndarray:
         """Return the moments [draws, degrees, ...] of numbers in cells [draws, *shape]."""
         found = table.sum(axis=tuple(1 + axis for axis in range(len(self.shape)) if axis not in group))
-        found = found if group == tuple(sorted(group)) else found.swapaxes(1, 2)
         for axis in group:
             # the first axis of codes becomes the last one, of degrees
             found = np.tensordot(found, _polynomials(self.codes[axis]), axes=(1, 0))
@@ -325,7 +387,6 @@ class _Moments:
         """Return the least numbers in cells that have some moments, with axes of length 1 for the others."""
         for axis in group:
             moments = np.tensordot(moments, _polynomials(self.codes[axis]), axes=(1, 1))
-        moments = moments if group == tuple(sorted(group)) else moments.swapaxes(1, 2)
         thin = [size if axis in group else 1 for axis, size in enumerate(self.shape)]
         return moments.reshape(-1, *thin) / self.cells(group)
 
@@ -338,19 +399,17 @@ def _restore(moments: Sequence[_Moments], missing: Sequence[np.ndarray], moved: 
 
     Args:
         moments: of each table.
-        missing: answers less those of the fits, each [draws, cells].
-        moved: where it is added, each [draws, cells].
+        missing: answers less those of the fits, each [draws, *shape].
+        moved: where it is added, each [draws, *shape].
     """
     sums: dict[Any, Any] = collections.defaultdict(float)
     weights: dict[Any, float] = collections.defaultdict(float)
-    for one, cells in zip(moments, missing, strict=True):
-        table = cells.reshape(-1, *one.shape)
+    for one, table in zip(moments, missing, strict=True):
         for group in one.groups:
             weight = 1 / (one.variance * one.cells(group))
             weights[one.name(group)] += weight
             sums[one.name(group)] = sums[one.name(group)] + weight * one.totals(table, group)
-    for one, cells in zip(moments, moved, strict=True):
-        table = cells.reshape(-1, *one.shape)
+    for one, table in zip(moments, moved, strict=True):
         for group in one.groups:
             table += one.least(sums[one.name(group)] / weights[one.name(group)], group)
 

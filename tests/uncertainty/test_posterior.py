@@ -198,9 +198,10 @@ def test_moments_come_out_as_they_were_answered(monkeypatch, rounds, share):
 
 def restored(measured, missing):
     moments = [posterior._Moments.of(one, DOMAIN) for one in measured]
-    moved = [np.zeros_like(each) for each in missing]
-    posterior._restore(moments, missing, moved)
-    return moved
+    tables = [one.sorted(each) for one, each in zip(moments, missing, strict=True)]
+    moved = [np.zeros_like(each) for each in tables]
+    posterior._restore(moments, tables, moved)
+    return [one.as_given(each) for one, each in zip(moments, moved, strict=True)]
 
 
 def of_cells(clique, stddev=1.0):
@@ -245,6 +246,37 @@ def test_merged_cells_keep_moments_of_their_groups_and_are_lowered():
 
     debiased([[merged]], fitted)
     assert len(calls) == 1 + posterior.ROUNDS and (calls[-1][0][0].values != values).all()
+
+
+def test_what_was_measured_twice_is_lowered_as_its_mean():
+    """An adaptive mechanism measures cells again; lowered twice, they would depend too much on one another."""
+    rng, before = np.random.default_rng(3), []
+    mean = np.outer([60.0, 3.0, 0.0], [40.0, 1.0, 0.0, 2.0]) / 2 + rng.normal(0, 12, (3, 4))
+    apart = rng.normal(0, 12, (3, 4))  # noise of two measurements cancels in their mean
+
+    def fitted(rows, _):
+        before.append(rows)
+        return [fit.model for fit in PLAIN.fit_batch(DOMAIN, rows, 1400.0)]
+
+    def lowered(rows):
+        before.clear()
+        tables = [model.marginal(("a", "c")) for model in debiased([rows], fitted)]
+        return tables[0], before[-1][0]
+
+    once, (one,) = lowered([pj.LinearMeasurement(("a", "c"), mean, 12.0)])
+    # weights 1/16**2 and 1/s**2 that add up to 1/12**2
+    second, share = (12**-2 - 16**-2) ** -0.5, 12**2 / 16**2
+    again = mean - apart * share / (1 - share)
+    twice, (first, other) = lowered(
+        [
+            pj.LinearMeasurement(("a", "c"), mean + apart, 16.0),
+            pj.LinearMeasurement(("c", "a"), again.T, second),
+        ]
+    )
+    assert not np.allclose(one.values, mean)
+    np.testing.assert_allclose(first.values - apart, one.values, atol=0.05)
+    np.testing.assert_allclose(other.values - (again - mean).T, one.values.T, atol=0.05)
+    np.testing.assert_allclose(twice, once, atol=0.05)
 
 
 def test_tables_without_empty_cells_and_other_answers_are_fitted_once(monkeypatch):
