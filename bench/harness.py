@@ -425,6 +425,11 @@ def figure(name: str, draw: Callable[[Any], object], size: tuple[float, float]) 
     say(f"plot: bench/results/{path.name}")
 
 
+def legend_below(axes: Any, size: float = 7, columns: int = 2) -> None:
+    """Explain the curves of a panel below it, where the legend lies over none of them."""
+    axes.legend(fontsize=size, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=columns, frameon=False)
+
+
 def seconds(value: float | None) -> str:
     """A time in the unit that reads best."""
     if value is None:

@@ -15,9 +15,9 @@ from harness import Line
 def draw(lines: Sequence[Line]) -> None:
     """Draw all plots."""
     kept = Lines(lines)
-    harness.figure("paper001-mae-training", lambda canvas: _draw_training(canvas, kept), (11, 3.6))
-    harness.figure("paper001-mae-test", lambda canvas: _draw_test(canvas, kept), (13, 3.6))
-    harness.figure("paper001-mae-epsilon", lambda canvas: _draw_epsilon(canvas, kept), (13, 3.6))
+    harness.figure("paper001-mae-training", lambda canvas: _draw_training(canvas, kept), (11, 4.6))
+    harness.figure("paper001-mae-test", lambda canvas: _draw_test(canvas, kept), (13, 4.6))
+    harness.figure("paper001-mae-epsilon", lambda canvas: _draw_epsilon(canvas, kept), (13, 4.6))
 
 
 def _curve(axes: Any, points: Sequence[tuple[float, Line | None]], label: str, style: str = "-o") -> None:
@@ -36,7 +36,7 @@ def _draw_training(canvas: Any, kept: Lines) -> None:
             flat = kept.get(data, "laplace", tests)
             _curve(axes, [(count, flat) for count in counts], f"Laplace, {tests}", "--")
         axes.set(title=data, xscale="log", yscale="log", xlabel="training queries", ylabel="MAE (counts)")
-        axes.legend(fontsize=6)
+        harness.legend_below(axes, 6, columns=1)
 
 
 def _draw_test(canvas: Any, kept: Lines) -> None:
@@ -46,7 +46,7 @@ def _draw_test(canvas: Any, kept: Lines) -> None:
         for method in CURVES:
             _curve(axes, [(tests, kept.get(data, method, tests)) for tests in counts], method)
         axes.set(title=data, xscale="log", yscale="log", xlabel="test queries", ylabel="MAE (counts)")
-        axes.legend(fontsize=6)
+        harness.legend_below(axes, 6)
 
 
 def _draw_epsilon(canvas: Any, kept: Lines) -> None:
@@ -58,4 +58,4 @@ def _draw_epsilon(canvas: Any, kept: Lines) -> None:
             _curve(axes, points, method)
         _curve(axes, [(float(b), kept.best(data, "pmw", 500, b)) for b in budgets], "pmw, best")
         axes.set(title=data, xscale="log", yscale="log", xlabel="epsilon", ylabel="MAE (counts)")
-        axes.legend(fontsize=6)
+        harness.legend_below(axes, 6)

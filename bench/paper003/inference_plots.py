@@ -16,7 +16,7 @@ def panel(axis, lines, x, y, label, title):
         points = sorted((line[x], line[y]) for line in lines if label(line) == name)
         axis.plot(*zip(*points, strict=True), marker="o", label=name)
     axis.set(xscale="log", yscale="log", xlabel=x, ylabel=y, title=title)
-    axis.legend(fontsize=7)
+    harness.legend_below(axis)
 
 
 def draw(lines, canvas):
@@ -62,4 +62,4 @@ def draw(lines, canvas):
 if __name__ == "__main__":
     name = "paper003-inference"
     kept = harness.read(harness.RESULTS / f"{name}.jsonl")
-    harness.figure(name, lambda canvas: draw(kept, canvas), (15, 8))
+    harness.figure(name, lambda canvas: draw(kept, canvas), (15, 9))
