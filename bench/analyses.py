@@ -94,13 +94,14 @@ def counted(marginal: Callable[[tuple[str, ...]], np.ndarray]) -> dict[str, floa
     mx, mu, both = x @ codes / n, ux.sum(1) @ u / n, u @ ux @ codes / n
     vx, vu = x @ codes**2 / n - mx**2, ux.sum(1) @ u**2 / n - mu**2
     expected = np.outer(gy.sum(1), gy.sum(0)) / n
+    odds = gy + 0.5  # as usual: a cell may be empty in a table that is drawn
     return {
         "mean": mx,
         "share": y[1] / n,
         "ratio": (xy[:, 1] @ codes / y[1]) / (xy[:, 0] @ codes / y[0]),
         "quantile": float(np.interp(0.5, np.cumsum(x) / n, codes)),
         "difference": rates[1] - rates[0],
-        "log odds": math.log(gy[1, 1] * gy[0, 0] / (gy[1, 0] * gy[0, 1])),
+        "log odds": math.log(odds[1, 1] * odds[0, 0] / (odds[1, 0] * odds[0, 1])),
         "slope": (both - mu * mx) / vu,
         "logistic": logistic(xy),
         "chi-square": float(((gy - expected) ** 2 / expected).sum() / n),
