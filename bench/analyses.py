@@ -9,8 +9,9 @@ in the population: "tables" (20 of `Release.tables`, put together by `combine`),
 with 20 draws, population=True), and "naive" (one of these tables, analysed as if it were the records). A line
 has for one release which routes held, and how wide their intervals were beside those of the records
 themselves; the variances "parts" that `combine` put together and how far "off" its estimate was are in units
-of the records' own squared standard error and its root. "inside" are analyses of attributes that one measured
-marginal holds together. Lines under add-remove are in a file of their own (analyses-add-remove.jsonl).
+of the records' own squared standard error and its root. "inside" are analyses of attributes whose cells were
+measured together, "merged" those of attributes measured together after rare codes had been merged (MST).
+Lines under add-remove are in a file of their own (analyses-add-remove.jsonl).
 """
 
 from __future__ import annotations
@@ -179,15 +180,23 @@ def trial(table: str, mechanism: str, epsilon: float, number: int, relation: str
         seed,
         population=True,
     )
-    measured = [frozenset(each.clique) for each in release.measurements]
+    measured = [(frozenset(each.clique), _cell_by_cell(each, sizes)) for each in release.measurements]
     needs = {"share": "y", "mean": "x", "quantile": "x", "slope": "ux", "correlation": "ux"}
     for place, name in enumerate(names):
         low, high = (end[place] for end in found.interval)
         wide = 2 * Z * math.sqrt(own[name])
         held[name]["draws"] = [bool(low <= truth[name] <= high), float(high - low) / wide]
         asked = needs.get(name, "xy" if name in ("ratio", "logistic") else "gy")
-        held[name]["inside"] = any(frozenset(asked) <= clique for clique in measured)
+        having = [cells for clique, cells in measured if frozenset(asked) <= clique]
+        held[name]["inside"] = any(having)
+        if having and not any(having):
+            held[name]["merged"] = True
     return {"status": release.fit.status.name, "held": held}
+
+
+def _cell_by_cell(measurement: pj.LinearMeasurement, sizes: Mapping[str, int]) -> bool:
+    """Return whether a measurement has an answer for every cell; MST merges those of rare codes."""
+    return len(measurement.values) == math.prod(sizes[name] for name in measurement.clique)
 
 
 def main() -> None:

@@ -157,11 +157,10 @@ def statuses(lines: Sequence[Line]) -> str:
 def analyses(lines: Sequence[Line]) -> dict[str, str]:
     """How often intervals of analyses held the population's value, and how wide they were, by route."""
     last, rows = newest(lines, "table", "mechanism", "epsilon", "release"), []
-    cases = [(inside, epsilon) for inside in (True, False) for epsilon in (1.0, 10.0)]
-    for (inside, epsilon), name in itertools.product(cases, last[0]["held"]):
-        some = [
-            x["held"][name] for x in last if x["epsilon"] == epsilon and x["held"][name]["inside"] is inside
-        ]
+    cases = itertools.product(("yes", "merged", "no"), (1.0, 10.0))
+    for (together, epsilon), name in itertools.product(cases, last[0]["held"]):
+        of_epsilon = [x["held"][name] for x in last if x["epsilon"] == epsilon]
+        some = [each for each in of_epsilon if _together(each) == together]
         if some:
             routes = [
                 [_by_the_rule(one) for one in some],
@@ -173,7 +172,7 @@ def analyses(lines: Sequence[Line]) -> dict[str, str]:
                 f"{statistics.geometric_mean(width for _, width in each):.2f}"
                 for each in routes
             ]
-            rows.append([name, "yes" if inside else "no", f"{epsilon:.0f}", str(len(some)), *told])
+            rows.append([name, together, f"{epsilon:.0f}", str(len(some)), *told])
     ways = ["`tables`", "published rule", "`estimate`", "one table alone"]
     head = ["analysis", "measured together", "epsilon", "releases", *ways]
     mechanisms = []
@@ -190,6 +189,13 @@ def analyses(lines: Sequence[Line]) -> dict[str, str]:
         "number": f"{len(last):,}",
         "low": _low_cells(last),
     }
+
+
+def _together(held: Mapping[str, Any]) -> str:
+    """Whether the cells of an analysis were measured together, apart from one another or merged."""
+    if held["inside"]:
+        return "yes"
+    return "merged" if held.get("merged") else "no"  # only lines of mechanisms that merge say so
 
 
 def _pooled(lines: Sequence[Line]) -> str:
@@ -227,19 +233,19 @@ def _by_the_rule(held: Mapping[str, Any], published: bool = False) -> tuple[bool
 
 
 def _low_cells(lines: Sequence[Line]) -> str:
-    """The cells of `tables`, measured together, that hold in less than 90 % of releases, beyond chance."""
+    """The analyses of a cell, measured together, that hold in less than 90 % of releases, beyond chance."""
     found = []
-    for cell, group in by(lines, "table", "mechanism", "epsilon").items():
+    for (table, mechanism, epsilon), group in by(lines, "table", "mechanism", "epsilon").items():
+        where = f"{table}, {mechanism}, epsilon {epsilon:.0f}"
         for name in group[0]["held"]:
-            held = [_by_the_rule(x["held"][name])[0] for x in group if x["held"][name]["inside"]]
-            # upper end of the 99.9 % interval of Clopper and Pearson
-            if held and not all(held):
-                upper = special.betaincinv(sum(held) + 1, len(held) - sum(held), 0.9995)
-                if upper < 0.9:
-                    table, mechanism, epsilon = cell
-                    found.append(
-                        f"{name} of {table}, {mechanism}, epsilon {epsilon:.0f} ({sum(held)} of {len(held)})"
-                    )
+            some = [x["held"][name] for x in group if x["held"][name]["inside"]]
+            held = {"tables": [_by_the_rule(x)[0] for x in some], "estimate": [x["draws"][0] for x in some]}
+            found += [
+                f"{name} of {where}, `{route}` ({sum(each)} of {len(each)})"
+                for route, each in held.items()
+                # upper end of the 99.9 % interval of Clopper and Pearson
+                if not all(each) and special.betaincinv(sum(each) + 1, len(each) - sum(each), 0.9995) < 0.9
+            ]
     return "; ".join(found) or "none"
 
 

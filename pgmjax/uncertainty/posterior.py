@@ -206,8 +206,8 @@ def debiased(rows: Sequence[Sequence[LinearMeasurement]], fitted: Fits) -> list[
     They are lowered by ``share * stddev**2 / (count + FLOOR * stddev)``, with the count of the fit before:
     steps of reweighting that lower the loss plus ``share`` times the sum of log(count + FLOOR * stddev). With
     a share of 1, cells below about two standard deviations become empty. The share of a table is `EMPTY`
-    times that of its negative answers, at most 1, as a table without empty cells has hardly any. Tables of the
-    same cells are lowered as the one table that they amount to.
+    times that of its negative answers, at most 1, as a table without empty cells has hardly any. Tables of
+    the same cells are lowered as the one table that they amount to.
 
     And they are moved by what the fit before lost of moments (`_Moments`): steps of the method of
     multipliers, after which a part of the loss is left. Moments of noisy answers have no bias, and means,

@@ -249,7 +249,7 @@ def test_merged_cells_keep_moments_of_their_groups_and_are_lowered():
 
 
 def test_what_was_measured_twice_is_lowered_as_its_mean():
-    """An adaptive mechanism measures cells again; lowered twice, they would depend too much on one another."""
+    """An adaptive mechanism measures cells again; lowered twice, they would depend too much on each other."""
     rng, before = np.random.default_rng(3), []
     mean = np.outer([60.0, 3.0, 0.0], [40.0, 1.0, 0.0, 2.0]) / 2 + rng.normal(0, 12, (3, 4))
     apart = rng.normal(0, 12, (3, 4))  # noise of two measurements cancels in their mean
