@@ -20,7 +20,7 @@ from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.linear import L2
 from pgmjax.inference.plan.structure import MOST_CELLS
-from pgmjax.measurements.linear import LinearMeasurement, is_marginal
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.queries import Product
@@ -236,7 +236,7 @@ def estimated_error(
     """
     sizes, squares, follows = [], [], []
     for one in rows:
-        if len(one.clique) < 2 or not is_marginal(one):
+        if len(one.clique) < 2 or not one.query.is_identity:
             continue
         place = next(k for k, clique in enumerate(cliques) if set(one.clique) <= set(clique))
         table = marginal_of(cliques[place], marginals[place], one.clique)

@@ -40,14 +40,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique, all_subsets, first_holding, marginal_of
+from pgmjax.data.cliques import Clique, all_subsets, first_holding, in_order, marginal_of
 from pgmjax.data.domain import Domain, differing
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp
-from pgmjax.measurements.linear import LinearMeasurement, is_marginal
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.residual import MeasuredTable, ResidualAnswers
 from pgmjax.model.graphical import GraphicalModel
 
@@ -76,14 +76,16 @@ def closed_form(
     precisions: dict[Clique, np.ndarray] = {}
     measured = []
     for one in measurements:
-        if len(one.clique) > MOST_ATTRIBUTES or not is_marginal(one):
+        if len(one.clique) > MOST_ATTRIBUTES or not one.query.is_identity:
             continue
-        clique, values, variances = _in_order(domain, one)
+        shape, clique = domain.shape_of(one.clique), in_order(domain, one.clique)
+        values = marginal_of(one.clique, one.flat_values().reshape(shape), clique)
+        variances = marginal_of(one.clique, (one.row_stddevs() ** 2).reshape(shape), clique)
         values = values + variances * ((total - values.sum()) / variances.sum())
         precisions[clique] = precisions.get(clique, 0.0) + 1 / variances
         measured.append(MeasuredTable(clique, values, 1 / float(np.mean(1 / variances))))
     residuals = ResidualAnswers(domain, measured)
-    ordered = [tuple(name for name in domain if name in clique) for clique in cliques]
+    ordered = [in_order(domain, clique) for clique in cliques]
     known = [place for place, clique in enumerate(ordered) if clique in precisions]
     for place, shared in _tree([ordered[place] for place in known]):
         clique = ordered[known[place]]
@@ -95,15 +97,6 @@ def closed_form(
             logs -= np.log(table.sum(tuple(axes), keepdims=True))
         tables[known[place]] = marginal_of(clique, logs, cliques[known[place]])
     return tables
-
-
-def _in_order(domain: Domain, measurement: LinearMeasurement) -> tuple[Clique, np.ndarray, np.ndarray]:
-    """Return clique, noisy counts and variances of a table, with the attributes in the domain's order."""
-    own = measurement.clique
-    clique, shape = tuple(name for name in domain if name in own), domain.shape_of(own)
-    found = (measurement.flat_values(), measurement.row_stddevs() ** 2)
-    values, variances = (marginal_of(own, each.reshape(shape), clique) for each in found)
-    return clique, values, variances
 
 
 def _on_simplex(values: np.ndarray, variances: np.ndarray) -> np.ndarray:

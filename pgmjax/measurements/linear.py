@@ -288,11 +288,6 @@ class NoisyMarginal:
     sources: int
 
 
-def is_marginal(measurement: LinearMeasurement) -> bool:
-    """Return whether a measurement is of all cells of its clique, with one number per cell."""
-    return isinstance(measurement.query, Product) and measurement.query.is_identity
-
-
 def noisy_marginal(
     domain: Domain, measurements: Sequence[LinearMeasurement], clique: Clique
 ) -> NoisyMarginal | None:
@@ -318,7 +313,7 @@ def noisy_marginal(
     shape = domain.shape_of(clique)
     weighted, weight, sources = np.zeros(shape), np.zeros(shape), 0
     for measurement in measurements:
-        if not (set(clique) <= set(measurement.clique) and is_marginal(measurement)):
+        if not (set(clique) <= set(measurement.clique) and measurement.query.is_identity):
             continue
         full = domain.shape_of(measurement.clique)
         values = measurement.flat_values().reshape(full)
@@ -347,7 +342,7 @@ def other_queries(measurements: Sequence[LinearMeasurement], attribute: str) -> 
         >>> other_queries([LinearMeasurement(("a",), [1, 3], 2.0, prefix())], "a")
         ['prefix']
     """
-    found = [m for m in measurements if attribute in m.clique and not is_marginal(m)]
+    found = [m for m in measurements if attribute in m.clique and not m.query.is_identity]
     kinds = [kind for measurement in found for kind in _kinds(measurement.query, attribute)]
     return list(dict.fromkeys(kinds)) if found else None
 

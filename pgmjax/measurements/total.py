@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements.linear import LinearMeasurement, is_marginal, over_domain
+from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.queries import Product
 from pgmjax.queries.blocks import AttributeQuery, Grouping
 
@@ -110,7 +110,7 @@ def _estimate(domain: Domain, measurement: LinearMeasurement) -> tuple[float, fl
     """Return estimate and variance from one measurement, or None if it does not determine the total."""
     query, values = measurement.query, measurement.flat_values()
     stddevs = measurement.row_stddevs()
-    if is_marginal(measurement):  # each record is in one cell
+    if query.is_identity:  # each record is in one cell
         return float(np.ones(len(values)) @ values), float(np.sum(stddevs**2))
     if isinstance(query, Product):
         pairs = zip(query.clique, query.blocks, strict=True)

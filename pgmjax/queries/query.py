@@ -93,6 +93,11 @@ class Query(Named):
     def to_spec(self) -> dict[str, Any]:
         """Return the workload-file form: a mapping with `clique` and the query on it."""
 
+    @property
+    def is_identity(self) -> bool:
+        """True if the answers are the cells themselves, as those of a marginal are."""
+        return False
+
     def _over(self, domain: Domain) -> Query:
         """Return the query, whose attributes have their names in the domain, with its values as codes."""
         return self

@@ -22,7 +22,7 @@ from pgmjax._internal import page
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique
 from pgmjax.data.population import Population
-from pgmjax.measurements.linear import LinearMeasurement, is_marginal, other_queries
+from pgmjax.measurements.linear import LinearMeasurement, other_queries
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries.blocks import AttributeQuery, Identity, Merge
 from pgmjax.queries.query import kronecker, marginal
@@ -85,7 +85,7 @@ def _one_way_picture(model: AskedModel | GraphicalModel, estimates: CountEstimat
     attribute, fitted = model.domain.attribute(name), np.asarray(model.marginal((name,)), np.float64)
     shown = _coarsened(attribute, fitted, MOST_BARS, MOST_VALUES)
     cells = _cells(estimates, {name: shown}, shown.sums(fitted))
-    sources = sum(is_marginal(each) and name in each.clique for each in estimates.measurements)
+    sources = sum(each.query.is_identity and name in each.clique for each in estimates.measurements)
     others = other_queries(estimates.measurements, name)
     if sources:
         gathered = f"measured in {sources} marginal{'s' if sources > 1 else ''}"
@@ -217,9 +217,10 @@ def _largest_pairs(
 ) -> list[tuple[str, str]]:
     """Pairs of attributes in a measured marginal, largest first, up to `LARGEST_PAIR` cells each."""
     found: dict[frozenset[str], tuple[str, str]] = {}
-    for measurement in filter(is_marginal, measurements):
-        for pair in itertools.combinations(measurement.clique, 2):
-            found.setdefault(frozenset(pair), pair)
+    for measurement in measurements:
+        if measurement.query.is_identity:
+            for pair in itertools.combinations(measurement.clique, 2):
+                found.setdefault(frozenset(pair), pair)
     pairs = [pair for pair in found.values() if model.domain.size(pair) <= LARGEST_PAIR]
     return sorted(pairs, key=model.domain.size, reverse=True)[:MOST_PAIRS]
 
@@ -354,7 +355,7 @@ def _pairs(model: AskedModel | GraphicalModel, measurements: Sequence[LinearMeas
     measured = {
         frozenset(pair)
         for measurement in measurements
-        if is_marginal(measurement)
+        if measurement.query.is_identity
         for pair in itertools.combinations(measurement.clique, 2)
     }
     names = model.domain.attributes

@@ -203,7 +203,7 @@ class BoundLinear(BoundLoss):
         host, found = of_host(self.host), []
         for (at, query), values, stddevs in zip(host.asked, host.values, host.stddevs, strict=True):
             table = np.asarray(marginals[at], np.float64)
-            answers = table if _is_cells(query) else query.apply(table)
+            answers = table if query.is_identity else query.apply(table)
             found.append(((answers[None] * host.total - values) / stddevs).reshape(-1))
         return np.concatenate(found)
 
@@ -268,7 +268,7 @@ class LinearLoss(Loss):
             _check_ranges(column, values, stddevs, domain, scale, dtype, len(rows[0]))
             bends += curvatures(query, domain, _by_row(scale, stddevs) / stddevs)
             axes = len(query.clique)
-            named = _cells(axes) if _is_cells(query) else query.rename(tuple(map(str, range(axes))))
+            named = _cells(axes) if query.is_identity else query.rename(tuple(map(str, range(axes))))
             groups.setdefault((at, named), []).append((values, stddevs))
         together = [map(list, zip(*group, strict=True)) for group in groups.values()]
         measured = [(np.stack(y, 1), np.stack(np.broadcast_arrays(*s), 1)) for y, s in together]
@@ -496,7 +496,7 @@ def _aligned(
     The axes are in the order of `clique`; of stddevs they have length 1 where one holds for all answers.
     """
     query = column[0].query
-    shape = domain.shape_of(query.clique) if _is_cells(query) else query.shape(domain)
+    shape = domain.shape_of(query.clique) if query.is_identity else query.shape(domain)
     values = np.stack([one.flat_values() for one in column]).reshape(-1, *shape)
     stddevs = np.stack([one.stddev for one in column])
     stddevs = stddevs.reshape(-1, *(shape if column[0].stddev.ndim else (1,) * len(shape)))
@@ -552,7 +552,7 @@ def _check_ranges(
     """
     rows = len(column)
     query = column[0].query
-    most = 1.0 if _is_cells(query) else _size(query.l1_sensitivity(Relation.ADD_REMOVE, domain))
+    most = 1.0 if query.is_identity else _size(query.l1_sensitivity(Relation.ADD_REMOVE, domain))
     answers = totals * max(1.0, most)
     largest = np.abs(values).reshape(rows, -1).max(axis=1)
     distances = np.log10(answers + largest) - np.log10(stddevs.reshape(rows, -1).min(axis=1))
@@ -593,7 +593,7 @@ def _scaled(
     rest = np.zeros(len(totals))
     for (at, query), y, stddevs in zip(every, all_values, all_stddevs, strict=True):
         y, w = y / _by_row(totals, y), _by_row(totals, y) / stddevs
-        if _is_cells(query):
+        if query.is_identity:
             if merge and y.shape[1] > 1:
                 squares = np.broadcast_to(w**2, y.shape)
                 mean = (squares * y).sum(axis=1) / squares.sum(axis=1)
@@ -613,10 +613,6 @@ def _scaled(
     return layout, (measured, precise, tuple(values), tuple(weights), rest)
 
 
-def _is_cells(query: Query) -> bool:
-    return isinstance(query, Product) and query.is_identity
-
-
 def curvatures(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
     """Return an upper bound on ``sum_i (Q_ij weights_i)**2`` over the cells j, for each row of a batch.
 
@@ -629,7 +625,7 @@ def curvatures(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
         weights: inverse standard deviation of each answer [rows, answers in any shape], in any unit.
     """
     flat = weights.reshape(len(weights), -1)
-    if _is_cells(query):  # a cell is in one answer
+    if query.is_identity:  # a cell is in one answer
         return flat.max(axis=1) ** 2
     found = np.full(len(flat), np.nan)
     for row in np.flatnonzero(flat.min(axis=1) < flat.max(axis=1)):
