@@ -334,25 +334,6 @@ AGREE = 1e-9  # relative: by how much totals of fixed marginals may differ, whic
 Constraint = StructuralZeros | AllowedSet | FunctionalDependency | FixedMarginal
 
 
-def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
-    """Return constraints as a list.
-
-    Raises:
-        TypeError: a single constraint, not a list, or an entry that is not a constraint.
-    """
-    if isinstance(constraints, Constraint):
-        constraints = [constraints]
-    then = "give a list such as [StructuralZeros(clique, mask), FixedMarginal(clique, counts)]"
-    found = list(checks.several("constraints", constraints, "constraints", then))
-    for constraint in found:
-        checks.kind(
-            constraint,
-            Constraint,
-            "constraints must be StructuralZeros, AllowedSet, FunctionalDependency or FixedMarginal",
-        )
-    return found
-
-
 def read_constraints(path: str | os.PathLike[str]) -> list[Any]:
     """Read constraints from a JSON list of entries with a `kind` and the arguments of its class.
 

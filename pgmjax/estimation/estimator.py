@@ -14,10 +14,10 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique, as_cliques
 from pgmjax.data.domain import Domain, as_domain
 from pgmjax.estimation import losses, problem, regularisation, solvers
-from pgmjax.estimation.constraints import Constraint, FixedMarginal, listed
+from pgmjax.estimation.constraints import Constraint, FixedMarginal
 from pgmjax.estimation.fit import Fit, fit_steps
 from pgmjax.estimation.losses.base import unique_cliques
-from pgmjax.estimation.problem import FitProblem, FitProgress, SideInformation, total_of
+from pgmjax.estimation.problem import FitProblem, FitProgress, SideInformation, listed, total_of
 from pgmjax.estimation.solvers.loop import run_single
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import check as check_oracle
@@ -353,14 +353,15 @@ def _of_inputs(
     warm_start: GraphicalModel | None,
 ) -> Fit:
     """Return a fit whose model says what it was computed from."""
-    prior, named = known.prior, [", ".join(each.clique) for each in known.fixed]
-    sources = inputs.merged(
-        *[each.inputs for each in measurements],
-        () if prior is None else inputs.in_role(prior.inputs, inputs.PRIOR, "a prior"),
-        () if warm_start is None else inputs.in_role(warm_start.inputs, inputs.START, "a first model"),
-        (inputs.Input(f"a fixed marginal over {name}", None, role=inputs.PUBLIC) for name in named),
-    )
-    return dataclasses.replace(found, model=inputs.with_inputs(found.model, sources))
+    sources = [source for each in measurements for source in each.inputs]
+    if known.prior is not None:
+        sources += inputs.in_role(known.prior.inputs, inputs.PRIOR, "a prior")
+    if warm_start is not None:
+        sources += inputs.in_role(warm_start.inputs, inputs.START, "a first model")
+    for each in known.fixed:
+        name = f"a fixed marginal over {', '.join(each.clique)}"
+        sources.append(inputs.Input(name, None, role=inputs.PUBLIC))
+    return dataclasses.replace(found, model=inputs.with_inputs(found.model, inputs.merged(sources)))
 
 
 def _warn_of_contradictions(problem: FitProblem, found: Fit) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.constraints import AGREE, FixedMarginal, StructuralZeros, listed
+from pgmjax.estimation.constraints import AGREE, FixedMarginal, StructuralZeros
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import USUAL, HostModel
 from pgmjax.inference.plan import contraction
@@ -50,10 +50,9 @@ def require_feasible(
         others: further masks, such as the impossible cells of a prior.
 
     Raises:
-        TypeError: not a list, or an entry that is not a constraint.
         ValueError: a constraint that does not fit the domain, or the smallest conflicting set found.
     """
-    every: list[Any] = [*listed(constraints), *others]
+    every: list[Any] = [*constraints, *others]
     conflict: list[tuple[Any, StructuralZeros | None]] = [(c, c.zeros(domain)) for c in every]
     masks = tuple(mask for _, mask in conflict[: len(every) - len(others)] if mask is not None)
     fixed = [c for c, _ in conflict if isinstance(c, FixedMarginal)]

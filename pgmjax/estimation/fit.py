@@ -165,8 +165,8 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
         ValueError: a start over another domain, or settings that the loss does not support.
         ModelTooLargeError: the model does not fit in memory.
     """
-    plan, dtype = problem.plan(), problem.estimator.dtype
-    precise = solvers.build(problem.estimator.solver).in_float64
+    plan, made, dtype = problem.plan(), problem.estimator, problem.estimator.dtype
+    precise = solvers.build(made.solver).in_float64
     # tables of the host are float64 in any case
     if plan.oracle.runs_on_host or (precise and problem.fits_in_float64()):
         dtype = "float64"
@@ -176,11 +176,16 @@ def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[Fit
     else:
         tables = starting_point(problem.domain, cliques, earlier)
     small = newton.has_time(plan.oracle, sum(map(np.size, tables)), len(tables))
-    state = FitState(problem, plan.oracle, tables, dtype, problem.stopping_rule(), small=small)
-    weight, least = problem.pull()
-    if weight > 0:
-        reference = {} if start is None else regularisation.reference_of(start, cliques, least)
-        state = yield from _with_reference(state, weight, reference, least)
+    stop = StoppingRule.of(made.tol, made.max_steps, math.sqrt(problem.noise_level))
+    if problem.callback is not None:
+        stop = dataclasses.replace(stop, halted=lambda: bool(problem.halts))
+    state = FitState(problem, plan.oracle, tables, dtype, stop, small=small)
+    if problem.known.prior is None:
+        asked = problem.domain, problem.measurements, problem.total, made.max_steps
+        weight, least = regularisation.usable(made.regularisation, problem.loss, *asked)
+        if weight > 0:
+            reference = {} if start is None else regularisation.reference_of(start, cliques, least)
+            state = yield from _with_reference(state, weight, reference, least)
     equalities = problem.equalities(dtype, state.pull)
     run = minimise(state) if equalities is None else _minimise_in_rounds(state, equalities)
     solution, objective = yield from run

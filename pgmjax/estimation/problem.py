@@ -22,11 +22,11 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain, differing
 from pgmjax.estimation import losses, regularisation, solvers
-from pgmjax.estimation.constraints import AGREE, Constraint, FixedMarginal, StructuralZeros, listed
+from pgmjax.estimation.constraints import AGREE, Constraint, FixedMarginal, StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss, Loss, unique_cliques
 from pgmjax.estimation.solvers import newton
 from pgmjax.estimation.solvers.objective import Equalities, Objective, Prior
-from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, StoppingRule
+from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import Oracle
@@ -205,6 +205,25 @@ class SideInformation:
         return GraphicalModel.from_potentials(warm_start.domain, tables, warm_start.total)
 
 
+def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
+    """Return constraints as a list.
+
+    Raises:
+        TypeError: a single constraint, not a list, or an entry that is not a constraint.
+    """
+    if isinstance(constraints, Constraint):
+        constraints = [constraints]
+    then = "give a list such as [StructuralZeros(clique, mask), FixedMarginal(clique, counts)]"
+    found = list(checks.several("constraints", constraints, "constraints", then))
+    for constraint in found:
+        checks.kind(
+            constraint,
+            Constraint,
+            "constraints must be StructuralZeros, AllowedSet, FunctionalDependency or FixedMarginal",
+        )
+    return found
+
+
 def support(model: GraphicalModel | None) -> list[StructuralZeros]:
     """Return the masks of a model's impossible cells; none without a model."""
     items = () if model is None else model.potentials.items()
@@ -295,23 +314,6 @@ class FitProblem:
     def noise_level(self) -> float:
         """The expected loss of the true marginals, due to the noise alone; 0 where nobody knows it."""
         return self.loss.noise_level(self.measurements)
-
-    def pull(self) -> tuple[float, float]:
-        """Return the weight of a pull towards the product of the model's own one-way marginals, 0 for none.
-
-        With it comes the least probability of a value in that product.
-        """
-        made = self.estimator
-        if self.known.prior is not None:
-            return 0.0, 0.0
-        asked = made.regularisation, self.loss, self.domain, self.measurements, self.total, made.max_steps
-        return regularisation.usable(*asked)
-
-    def stopping_rule(self) -> StoppingRule:
-        """Return the fit's stopping rule."""
-        spread = math.sqrt(self.noise_level)
-        rule = StoppingRule.of(self.estimator.tol, self.estimator.max_steps, spread)
-        return rule if self.callback is None else dataclasses.replace(rule, halted=lambda: bool(self.halts))
 
     def bind(self, dtype: str) -> BoundLoss:
         """Return the loss of the measurements, which is bound once, in the estimator's dtype."""

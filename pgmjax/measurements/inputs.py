@@ -89,8 +89,9 @@ class Input:
 def merged(*groups: Iterable[Input]) -> tuple[Input, ...]:
     """Return inputs in order, each once."""
     found: dict[Any, Input] = {}
-    for each in (each for group in groups for each in group):
-        found.setdefault((each.answers or each.name, str(each.cost), each.secure), each)
+    for group in groups:
+        for each in group:
+            found.setdefault((each.answers or each.name, str(each.cost), each.secure), each)
     return tuple(found.values())
 
 

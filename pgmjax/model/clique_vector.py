@@ -65,13 +65,12 @@ def summed(pairs: Iterable[tuple[Clique, Any]]) -> CliqueVector:
         >>> summed([(("a", "b"), np.ones((2, 3))), (("b", "a"), np.ones((3, 2)))])["a", "b"].tolist()
         [[2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]
     """
-    sums: dict[frozenset[str], tuple[Clique, Any]] = {}
+    first: dict[frozenset[str], Clique] = {}
+    sums: dict[frozenset[str], Any] = {}
     for clique, table in pairs:
         key = frozenset(clique)
         if key in sums:
-            first, before = sums[key]
-            clique, table = first, before + table.transpose([clique.index(name) for name in first])
-        sums[key] = (clique, table)
-    return CliqueVector(
-        tuple(clique for clique, _ in sums.values()), tuple(table for _, table in sums.values())
-    )
+            sums[key] = sums[key] + table.transpose([clique.index(name) for name in first[key]])
+        else:
+            first[key], sums[key] = clique, table
+    return CliqueVector(tuple(first.values()), tuple(sums.values()))

@@ -11,7 +11,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation import feasibility
 from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
 from pgmjax.estimation.feasibility import require_feasible
-from pgmjax.estimation.problem import total_of
+from pgmjax.estimation.problem import SideInformation, total_of
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.structure import Structure
 
@@ -137,7 +137,7 @@ def test_totals_must_agree():
 
 def test_something_else_is_refused():
     with pytest.raises(TypeError, match=r"StructuralZeros.*AllowedSet.*tuple"):
-        require_feasible(DOMAIN, [("a",)])
+        SideInformation.of(DOMAIN, [("a",)])
 
 
 def two_way(seed_table, rows, columns):

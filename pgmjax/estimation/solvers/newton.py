@@ -381,7 +381,7 @@ def _step_seconds(oracle: Oracle, cells: int, tables: int) -> float:
         pairs = tables**2 / 2
         one = pairs * 5e-9 * math.prod(path.structure.sizes)
     else:
-        one = cells * HostContraction(path).seconds
+        one = cells * HostContraction(path).forecast.seconds
     return one + 2e-9 * cells**3 + 1e-3
 
 

@@ -182,16 +182,12 @@ class HostContraction(Contraction):
 
     @functools.cached_property
     def forecast(self) -> Forecast:
-        """The forecast cost of one call."""
+        """The forecast cost of one call, on one core."""
         compiled = super().forecast
         # twice as wide as those that are planned for
         cells = 2 * compiled.cells + SOLVER_VECTORS * compiled.inputs
-        return dataclasses.replace(compiled, cells=cells, operations=0, seconds=self.seconds)
-
-    @property
-    def seconds(self) -> float:
-        """The forecast time of one call on one core (s)."""
-        return _host_seconds(self.path, forecast.HOST_RATES)
+        seconds = _host_seconds(self.path, forecast.HOST_RATES)
+        return dataclasses.replace(compiled, cells=cells, operations=0, seconds=seconds)
 
     def infer_flat_with_error(self, potentials: Any) -> tuple[Any, Any, Any]:
         """Same as `infer_with_error`, for all tables in one vector [length]; the host makes no error."""

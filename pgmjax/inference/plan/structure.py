@@ -48,9 +48,9 @@ class Structure:
         """
         cliques = list(map(tuple, cliques))
         names = tuple(dict.fromkeys(itertools.chain.from_iterable(cliques)))
-        number = {name: i for i, name in enumerate(names)}
-        numbered = tuple(tuple(map(number.__getitem__, clique)) for clique in cliques)
-        return cls(tuple(int(sizes[name]) for name in names), numbered), names
+        number = dict(zip(names, itertools.count()))
+        numbered = tuple([tuple(map(number.__getitem__, clique)) for clique in cliques])
+        return cls(tuple([int(sizes[name]) for name in names]), numbered), names
 
     def shape(self, variables: Iterable[int]) -> tuple[int, ...]:
         """Sizes of some variables."""
