@@ -7,8 +7,8 @@ FAULTS = (
         "tables over the same attributes are added with inverted axes",
         "pgmjax.model.clique_vector",
         "summed",
-        old="[clique.index(name) for name in first]",
-        new="[first.index(name) for name in clique]",
+        old="[clique.index(name) for name in first[key]]",
+        new="[first[key].index(name) for name in clique]",
         tests=(
             (
                 "tests/model/test_clique_vector.py::test_tables_whose_three_axes_are_in_a_circle_add_up_c"
