@@ -31,9 +31,9 @@ from pgmjax.data import files
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.definition import LARGEST_WEIGHT
-from pgmjax.data.domain import Domain, infer
+from pgmjax.data.domain import Domain
 from pgmjax.data.domain_file import write_file, yaml_text
-from pgmjax.data.draft import Draft
+from pgmjax.data.draft import Draft, infer
 from pgmjax.data.encoding import MISSING, OUTSIDE, UNREADABLE, Encoded, Notation, text_of
 from pgmjax.data.entry import OPEN, json_schema
 from pgmjax.data.relation import Unit, check_unit
