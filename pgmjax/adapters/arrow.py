@@ -15,8 +15,7 @@ import numpy as np
 from pgmjax._internal import migration
 from pgmjax._internal.extras import arrow
 from pgmjax.data import arrow as source_arrow
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.domain import Clique, Domain, as_clique, as_domain
 from pgmjax.data.encoding import checked_codes
 from pgmjax.data.text_file import positions_of
 from pgmjax.data.value import places_of

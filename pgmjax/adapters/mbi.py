@@ -18,8 +18,7 @@ import numpy as np
 
 from pgmjax._internal import checks, migration
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement

@@ -20,8 +20,7 @@ from pgmjax.cli import functions, perturb, process
 from pgmjax.cli.options.shared import LEVEL
 from pgmjax.cli.release import read_names, warn_if_insecure
 from pgmjax.data.attribute import Code
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.population import Population, sentences_of
 from pgmjax.local import PerturbedTable, answer_cells, answer_conditions
 from pgmjax.local.answers import UnbiasedAnswers

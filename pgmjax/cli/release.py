@@ -24,8 +24,7 @@ from pgmjax._internal.extras import arrow, parquet
 from pgmjax.cli import process
 from pgmjax.data import demo
 from pgmjax.data import files as table_files
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique
 from pgmjax.data.draft import Draft
 from pgmjax.data.relation import Unit
 from pgmjax.data.value import places_of

@@ -1,6 +1,6 @@
 """Tables: their public description, their records, and exact counts.
 
-- `domain`, `attribute`, `cliques`: the public description. `encoding` turns raw values into codes.
+- `domain` with its cliques, `attribute`: the public description. `encoding` turns raw values into codes.
 - `dataset`: a private table and its exact marginals, counted in one pass by `counting`.
 - `sources`, `files`, `arrow`: records from memory, files and data frames, as batches of codes.
 - `text_file`: the text of a file, and where its columns stand.

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax.data.cliques import Clique, marginal_of, maximal
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, marginal_of, maximal
 
 # a joint histogram of this many int64 cells stays in the second-level cache of a core
 _JOINT_CELLS = 1 << 16

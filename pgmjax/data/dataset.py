@@ -17,10 +17,9 @@ from pgmjax._internal.migration import Named, instead
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files, fingerprint
 from pgmjax.data.bounding import BoundedSource, UnitRecords, records_of
-from pgmjax.data.cliques import as_clique, as_cliques
 from pgmjax.data.counting import Histograms
 from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
-from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.domain import Domain, as_clique, as_cliques, as_domain
 from pgmjax.data.encoding import Coder, Encoded
 from pgmjax.data.population import Population
 from pgmjax.data.relation import Unit, check_unit

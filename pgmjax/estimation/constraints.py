@@ -20,8 +20,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.attribute import code_of
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique
 from pgmjax.queries.blocks import FrozenArray
 from pgmjax.queries.query import attribute_names
 

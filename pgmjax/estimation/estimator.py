@@ -11,8 +11,7 @@ import jax
 from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique, as_clique, as_cliques
-from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.domain import Clique, Domain, as_clique, as_cliques, as_domain
 from pgmjax.estimation import losses, problem, regularisation, solvers
 from pgmjax.estimation.constraints import Constraint, FixedMarginal
 from pgmjax.estimation.fit import Fit, fit_steps

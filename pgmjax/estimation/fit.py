@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.migration import Named, instead
-from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Clique
 from pgmjax.estimation import regularisation, solvers
 from pgmjax.estimation.problem import STIFF, FitProblem, FitProgress, Pull
 from pgmjax.estimation.regularisation import Regularisation

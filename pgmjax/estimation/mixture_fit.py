@@ -26,8 +26,7 @@ from pgmjax._internal.arrays import precision
 from pgmjax._internal.jit import jit
 from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.domain import Clique, Domain, as_domain
 from pgmjax.estimation import losses, mixture_layout
 from pgmjax.estimation import regularisation as pulls
 from pgmjax.estimation.constraints import StructuralZeros

@@ -18,8 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 
 EXACT_WIDTHS = 6
 """Up to this many distinct sizes are not padded."""

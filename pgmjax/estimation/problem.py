@@ -19,8 +19,7 @@ import numpy as np
 from pgmjax._internal import checks, device
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain, differing
+from pgmjax.data.domain import Clique, Domain, differing
 from pgmjax.estimation import losses, regularisation, solvers
 from pgmjax.estimation.constraints import AGREE, Constraint, FixedMarginal, StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss, Loss, unique_cliques

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique, marginal_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, marginal_of
 from pgmjax.estimation.losses.linear import L2
 from pgmjax.inference.plan.structure import MOST_CELLS
 from pgmjax.measurements.linear import LinearMeasurement

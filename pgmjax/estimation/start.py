@@ -40,8 +40,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique, all_subsets, first_holding, in_order, marginal_of
-from pgmjax.data.domain import Domain, differing
+from pgmjax.data.domain import Clique, Domain, all_subsets, differing, first_holding, in_order, marginal_of
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import ModelTooLargeError

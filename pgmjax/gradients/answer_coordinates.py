@@ -31,7 +31,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.data.cliques import Clique, first_holding
+from pgmjax.data.domain import Clique, first_holding
 from pgmjax.inference import ops
 from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.oracles.base import Oracle

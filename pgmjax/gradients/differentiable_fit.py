@@ -14,8 +14,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.jit import jit
-from pgmjax.data.cliques import Clique, maximal
-from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.domain import Clique, Domain, as_domain, maximal
 from pgmjax.data.relation import Relation
 from pgmjax.gradients.answer_coordinates import Diagnostics, DifferentiableProblem, FitParameters
 from pgmjax.gradients.solve import descend, optimum

@@ -29,8 +29,7 @@ import numpy as np
 
 from pgmjax._internal import checks, migration
 from pgmjax.data.attribute import Code
-from pgmjax.data.cliques import as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, as_clique
 from pgmjax.queries import Product, Query, WeightedSum, marginal, matrix, point, subset, total
 from pgmjax.queries import range as code_range
 from pgmjax.queries.blocks import AttributeQuery, Matrix, Range, Subset, Value

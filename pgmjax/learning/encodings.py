@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.queries import Query
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 

@@ -20,8 +20,7 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks, files, formats
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique
 from pgmjax.learning.base import FittedLearner, Learner, restored
 from pgmjax.learning.encodings import ENCODINGS, CellWeights, Encoding, as_encoding
 from pgmjax.learning.learners import as_learner, as_learners

@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.relation import Relation
 from pgmjax.learning.encodings import CellWeights, Encoding, Factors, cell_rows
 from pgmjax.queries import Code, DenseMatrix, Product, Query, identity, marginal, ranges

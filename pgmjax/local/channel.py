@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.privacy.response import KaryResponse, ResponseDistribution, UnaryResponse
 
 

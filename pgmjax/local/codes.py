@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique
 from pgmjax.local.channel import Channel
 from pgmjax.privacy.response import LARGEST_SIZE, KaryResponse
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
+from pgmjax.data.domain import Clique, as_clique
 from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
 from pgmjax.local.marginals import marginals_of, parts_of

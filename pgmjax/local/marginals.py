@@ -16,8 +16,7 @@ import numpy as np
 
 from pgmjax._internal.migration import instead
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique, as_clique, marginal_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique, marginal_of
 from pgmjax.local.channel import Channel, predicted_error
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.linear import LinearMeasurement

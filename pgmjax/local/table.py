@@ -23,8 +23,7 @@ from pgmjax._internal.files import ArrayFolder, reserve_folder
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax._internal.migration import Named
 from pgmjax._version import __version__
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.encoding import code_dtype
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Unit

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique, all_subsets, in_order, marginal_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, all_subsets, in_order, marginal_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries.rows import transposed
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.migration import Named
-from pgmjax.data.cliques import Clique, marginal_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, marginal_of
 from pgmjax.measurements.inputs import Input
 from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise
 from pgmjax.queries import Product, Query, WeightedSum

@@ -18,8 +18,7 @@ import numpy as np
 from pgmjax._internal import checks, files
 from pgmjax._internal.extras import arrow, csv, parquet
 from pgmjax.data.attribute import Attribute, Code
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique
 from pgmjax.data.population import Population
 from pgmjax.data.withheld import NOT_UTF8, held_back, place_and_reason
 from pgmjax.measurements.inputs import KEY, Input, are_secure, from_list, with_inputs

@@ -29,8 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique, all_subsets, in_order, marginal_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, all_subsets, in_order, marginal_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import Product, Query
 from pgmjax.queries.blocks import AttributeQuery, Indicators

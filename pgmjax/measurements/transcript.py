@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, formats
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.queries import Query, integers, marginal
 from pgmjax.queries.workload import Workload
 

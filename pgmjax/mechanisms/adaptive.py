@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.regularisation import is_known_for, weight_of
 from pgmjax.inference.plan.growth import candidate_cells

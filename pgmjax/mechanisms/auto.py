@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
+from pgmjax.data.domain import Clique, as_clique
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Mechanism

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax.data.cliques import Clique, all_subsets, in_order, maximal
 from pgmjax.data.counting import check_memory
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, all_subsets, in_order, maximal
 from pgmjax.estimation import solvers
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.forecast import ModelTooLargeError

@@ -23,10 +23,9 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.domain import Clique, Domain, as_domain
 from pgmjax.data.relation import AnyRelation, Relation, Unit
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.aim import AIM

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.relation import Unit
 from pgmjax.inference.oracles import Plan
 from pgmjax.inference.plan.forecast import HOST_RATES, HostRates

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, cast
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Clique
 from pgmjax.data.relation import Relation
 from pgmjax.learning.encodings import as_encoding
 from pgmjax.learning.learners import as_learners

@@ -10,9 +10,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import between_rounds, fit_of_chosen
 from pgmjax.mechanisms.base import Mechanism

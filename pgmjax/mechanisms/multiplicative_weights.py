@@ -27,8 +27,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique, marginal_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, marginal_of
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Fit
 from pgmjax.estimation.solvers.stopping import Status

@@ -18,8 +18,7 @@ from typing import Any
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.queries import Product, compression, identity
 from pgmjax.queries.blocks import AttributeQuery

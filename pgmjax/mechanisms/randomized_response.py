@@ -16,9 +16,8 @@ from typing import Any, ClassVar
 
 from pgmjax._internal import checks
 from pgmjax._internal.files import check_target, reserve_folder
-from pgmjax.data.cliques import Clique, as_clique, maximal
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique, maximal
 from pgmjax.data.relation import Relation
 from pgmjax.local.channel import predicted_error
 from pgmjax.local.marginals import factors_of, marginals_of

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.checks import Error
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.population import LeftOutCount, Population
 from pgmjax.data.relation import Relation
 from pgmjax.discovery.discover import Found

@@ -18,8 +18,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.formats import Format
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.attribute import Attribute, Code, code_of
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique
 from pgmjax.inference.oracles.host import USUAL
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.inputs import Input, marks

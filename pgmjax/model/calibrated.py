@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax.data.cliques import Clique, as_clique, as_cliques
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique, as_cliques
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES, SlicedTree, tree_for
 from pgmjax.model.base import NamedMarginals

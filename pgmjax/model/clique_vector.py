@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from pgmjax.data.cliques import Clique, first_holding, marginal_of, same_attributes
+from pgmjax.data.domain import Clique, first_holding, marginal_of, same_attributes
 
 
 @jax.tree_util.register_dataclass

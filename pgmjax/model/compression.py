@@ -18,8 +18,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.attribute import Attribute, Code, code_of
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique
 from pgmjax.data.encoding import Label, code_dtype, text_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks, formats
-from pgmjax.data.cliques import Clique, as_clique, first_holding, in_order, marginal_of
-from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.domain import Clique, Domain, as_clique, as_domain, first_holding, in_order, marginal_of
 from pgmjax.inference.oracles.host import (
     CACHE_BYTES,
     IMPOSSIBLE,

@@ -15,8 +15,7 @@ from pgmjax._internal import files
 from pgmjax._internal.files import ArrayFolder, float_array, parse_json, read_text
 from pgmjax._internal.formats import Format
 from pgmjax._version import __version__
-from pgmjax.data.cliques import as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, as_clique
 from pgmjax.measurements import inputs
 from pgmjax.model.clique_vector import CliqueVector
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from pgmjax._internal import checks, formats, html
 from pgmjax._internal.files import float_array
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.domain import Clique, Domain, as_clique, as_domain
 from pgmjax.inference.oracles.host import USUAL, HostModel
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.kernels.log_sum_exp import host_logsumexp

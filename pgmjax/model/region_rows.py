@@ -25,8 +25,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal.jit import jit
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 
 LEARNING = ((2 / 3, 0.3, 1.0), (1 / 3, 0.1, 4.0))
 """Shares of the sweeps, with the step of the potentials and the strength of the pull."""

@@ -26,8 +26,7 @@ from pgmjax import random
 from pgmjax._internal import checks, formats, html
 from pgmjax._internal.files import float_array
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique, first_holding, marginal_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, first_holding, marginal_of
 from pgmjax.inference.oracles.host import USUAL
 from pgmjax.measurements.inputs import Input
 from pgmjax.model import io

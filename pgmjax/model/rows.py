@@ -21,8 +21,7 @@ import scipy
 from pgmjax import random
 from pgmjax._internal import checks, memory
 from pgmjax.data.attribute import Attribute, Code, code_of
-from pgmjax.data.cliques import Clique, as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique
 from pgmjax.data.encoding import MISSING
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan import junction_tree

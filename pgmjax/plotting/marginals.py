@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmjax._internal.extras import pyplot
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.measurements.linear import NoisyMarginal
 from pgmjax.plotting import axes as drawing
 

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import instead_of_drop
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.population import Population
 from pgmjax.data.relation import AnyRelation, Relation, Unit
 from pgmjax.measurements.inputs import Input, digest_of, with_inputs

@@ -16,9 +16,8 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique
 from pgmjax.data.encoding import code_dtype
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import response, tape

@@ -16,8 +16,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.migration import Named, instead
-from pgmjax.data.cliques import Clique, as_clique, same_attributes
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, as_clique, same_attributes
 from pgmjax.data.relation import Relation
 from pgmjax.queries import columns, sensitivity
 from pgmjax.queries.blocks import AttributeQuery, Identity

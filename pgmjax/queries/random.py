@@ -15,8 +15,7 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.queries import Code, DenseMatrix, Product, Query, ranges
 from pgmjax.queries import range as code_range
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES

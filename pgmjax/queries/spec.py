@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import same_attributes
+from pgmjax.data.domain import same_attributes
 from pgmjax.queries.blocks import (
     AllRanges,
     AttributeQuery,

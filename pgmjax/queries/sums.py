@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique, same_attributes
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, same_attributes
 from pgmjax.queries import columns, sensitivity
 from pgmjax.queries.blocks import FrozenArray, Matrix, contract
 from pgmjax.queries.columns import Exact

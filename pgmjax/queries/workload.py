@@ -22,8 +22,7 @@ import numpy as np
 from pgmjax._internal import checks, html
 from pgmjax._internal.files import parse_json, read_text
 from pgmjax._internal.migration import Named, instead
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain, as_domain
+from pgmjax.data.domain import Clique, Domain, as_domain
 from pgmjax.data.entry import shown
 from pgmjax.inference.plan.triangulation import fitting
 from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, marginal

@@ -29,8 +29,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.migration import Named, instead
-from pgmjax.data.cliques import Clique, all_subsets, in_order
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, all_subsets, in_order
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement, noisy_marginal

@@ -14,7 +14,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.extras import arrow
 from pgmjax._internal.migration import Named, instead, of_class
-from pgmjax.data.cliques import as_clique
+from pgmjax.data.domain import as_clique
 from pgmjax.data.population import Population, sentences_of
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.learning.predictor import Predictor

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.queries.query import Query
 

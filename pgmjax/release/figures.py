@@ -20,7 +20,7 @@ import numpy as np
 
 from pgmjax._internal import page
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Clique
 from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement, other_queries
 from pgmjax.model.graphical import GraphicalModel

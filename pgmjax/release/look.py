@@ -23,9 +23,8 @@ import threadpoolctl
 
 from pgmjax import random
 from pgmjax._internal import checks, files, page
-from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.population import Population
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.privacy.private_table import repeatable_choice

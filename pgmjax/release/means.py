@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.migration import Named
-from pgmjax.data.cliques import as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, as_clique
 from pgmjax.queries import Product, matrix
 from pgmjax.queries import text as query_text
 from pgmjax.release.accuracy import CONTRADICTED, CountEstimates, Unbiased

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain, differing
+from pgmjax.data.domain import Clique, Domain, differing
 from pgmjax.data.population import WHOLE, Population
 from pgmjax.data.relation import Relation, Unit
 from pgmjax.estimation.estimator import Estimator, Fit

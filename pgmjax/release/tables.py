@@ -13,8 +13,7 @@ import numpy as np
 
 from pgmjax._internal.extras import arrow, parquet
 from pgmjax._internal.memory import available_bytes, readable_bytes
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.population import Population
 from pgmjax.measurements.inputs import Input, of_measurements
 from pgmjax.measurements.inputs import marks as inputs_marks

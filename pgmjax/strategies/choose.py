@@ -20,8 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique, in_order
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, in_order
 from pgmjax.data.relation import Relation
 from pgmjax.queries import DenseMatrix, Product, Query, identity, marginal, matrix, total
 from pgmjax.queries.blocks import AttributeQuery

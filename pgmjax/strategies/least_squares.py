@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique, in_order, marginal_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, in_order, marginal_of
 from pgmjax.measurements.least_squares import JointCells, WhitenedAnswers, shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Product, Query, identity, total

@@ -24,8 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.data.cliques import Clique, all_subsets, in_order
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, all_subsets, in_order
 from pgmjax.random import generator
 from pgmjax.strategies.grams import Term
 from pgmjax.strategies.optimise import best_end

@@ -27,7 +27,7 @@ import numpy as np
 from optax.tree import add_scale, vdot
 
 from pgmjax._internal.jit import jit
-from pgmjax.data.cliques import Clique, first_holding, marginal_of, maximal
+from pgmjax.data.domain import Clique, first_holding, marginal_of, maximal
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.inference import ops, oracles
 from pgmjax.inference.ops.tables import host_join, split

@@ -26,8 +26,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pgmjax._internal.checks import Error
-from pgmjax.data.cliques import Clique, in_order, marginal_of
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain, in_order, marginal_of
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.measurements.least_squares import ResidualBasis, WhitenedAnswers, orthogonal_parts
 from pgmjax.measurements.linear import LinearMeasurement

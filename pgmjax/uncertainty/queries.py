@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.estimation.constraints import Constraint, StructuralZeros
 from pgmjax.estimation.problem import support
 from pgmjax.measurements.linear import LinearMeasurement, over_domain

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Clique
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.parameters import PrivacyParameters
 from pgmjax.privacy.private_table import PrivateTable

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmjax.data.cliques import (
+from pgmjax.data.domain import (
+    Domain,
     all_subsets,
     as_clique,
     first_holding,
@@ -12,7 +13,6 @@ from pgmjax.data.cliques import (
     maximal,
     same_attributes,
 )
-from pgmjax.data.domain import Domain
 
 DOMAIN = Domain({"age": 3, "sex": 2, "income": 4})
 

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgmjax.data import counting
-from pgmjax.data.cliques import maximal
 from pgmjax.data.counting import Histograms, joint_cliques
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, maximal
 
 
 def plain_count(domain, columns, clique, weights=None):

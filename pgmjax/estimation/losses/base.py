@@ -15,8 +15,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.arrays import precision
 from pgmjax._internal.jit import jit
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.inference.ops.tables import split
 from pgmjax.measurements.linear import LinearMeasurement
 

@@ -25,8 +25,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.arrays import dot, module_of
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.losses.base import (
     BoundLoss,

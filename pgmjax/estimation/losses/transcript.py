@@ -19,8 +19,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss, check_arguments, of_host, unique_cliques
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.transcript import Transcript

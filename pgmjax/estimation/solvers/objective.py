@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal.arrays import dot, module_of
-from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Clique
 from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import Oracle

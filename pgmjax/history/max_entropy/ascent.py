@@ -34,8 +34,7 @@ import scipy
 from pgmjax import random
 from pgmjax._internal.jit import jit
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.max_entropy.dual import Dual, DualPoint, Features
 from pgmjax.model import region_rows

@@ -26,7 +26,7 @@ import math
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Clique
 from pgmjax.history.history import History
 from pgmjax.history.kernel.inner_products import squared_norms
 from pgmjax.history.prior import ProductPrior

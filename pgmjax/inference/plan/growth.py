@@ -30,8 +30,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from pgmjax.data.cliques import as_clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Domain, as_clique
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.structure import Structure, Variables, members
 

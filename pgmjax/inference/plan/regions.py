@@ -37,7 +37,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pgmjax.data.cliques import maximal
+from pgmjax.data.domain import maximal
 from pgmjax.inference.plan.structure import Structure, Variables, offsets, parts_of
 
 INNER = ("intersections", "attributes")

@@ -17,8 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import Score, exact_answers, members, unique
 from pgmjax.privacy.sensitivity import check_measurable

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.cliques import Clique
-from pgmjax.data.domain import Domain
+from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.scores.base import (
