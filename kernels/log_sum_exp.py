@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
-from pgmjax._internal.arrays import module_of
+from pgmjax._internal.device import module_of
 
 Table = Any  # a jax or numpy array
 ONE_PASS = 1 << 20  # off a CPU, cells up to which a launch less is worth twice as many exponentials

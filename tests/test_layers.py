@@ -20,7 +20,6 @@ ABOVE_THE_BOUNDARY += ("estimation", "uncertainty", "learning", "gradients")
 ON_THE_HOST = ("pgmjax.inference.plan", "pgmjax.model", "pgmjax.learning", "pgmjax._internal")
 ON_THE_DEVICE = ("pgmjax.model.clique_vector", "pgmjax.model.device_sampling", "pgmjax.learning.mlp")
 ON_THE_DEVICE += (
-    "pgmjax._internal.arrays",
     "pgmjax._internal.jit",
     "pgmjax._internal.device",
     "pgmjax._internal.sharding",

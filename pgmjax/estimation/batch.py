@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from pgmjax._internal import checks, device
-from pgmjax._internal.arrays import precision
+from pgmjax._internal.device import precision
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.fit import Fit, fit_steps

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.arrays import precision
+from pgmjax._internal.device import precision
 from pgmjax._internal.migration import Named, instead
 from pgmjax.data.domain import Clique
 from pgmjax.estimation import regularisation, solvers

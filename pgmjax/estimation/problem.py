@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks, device
-from pgmjax._internal.arrays import precision
+from pgmjax._internal.device import precision
 from pgmjax._internal.progress import Progress
 from pgmjax.data.domain import Clique, Domain, differing
 from pgmjax.estimation import losses, regularisation, solvers

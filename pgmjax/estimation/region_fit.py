@@ -35,7 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.arrays import precision
+from pgmjax._internal.device import precision
 from pgmjax._internal.jit import jit
 from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.arrays import precision
+from pgmjax._internal.device import precision
 from pgmjax._internal.jit import jit
 from pgmjax.data.domain import Clique, Domain, as_domain, maximal
 from pgmjax.data.relation import Relation

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.arrays import precision
+from pgmjax._internal.device import precision
 from pgmjax._internal.jit import jit
 from pgmjax.data.domain import Clique, Domain
 from pgmjax.inference.ops.tables import split

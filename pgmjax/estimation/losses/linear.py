@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.arrays import dot, module_of
+from pgmjax._internal.device import dot, module_of
 from pgmjax.data.domain import Clique, Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.losses.base import (

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
-from pgmjax._internal.arrays import precision
+from pgmjax._internal.device import precision
 from pgmjax._internal.jit import jit
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
 from pgmjax.estimation.solvers import loop

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
-from pgmjax._internal.arrays import one_thread, precision
+from pgmjax._internal.device import one_thread, precision
 from pgmjax._internal.jit import jit
 from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, negligible
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule, excess_of

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import jax
 
-from pgmjax._internal.arrays import dot, module_of
+from pgmjax._internal.device import dot, module_of
 from pgmjax.estimation.solvers.objective import Evaluation, Objective, Solver, Vector, rounding, select
 
 

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pgmjax._internal.arrays import one_thread, precision
+from pgmjax._internal.device import one_thread, precision
 from pgmjax.estimation.losses.base import BoundResiduals
 from pgmjax.estimation.solvers.loop import Solution, Watch
 from pgmjax.estimation.solvers.objective import Evaluation, Objective, Vector, rounding

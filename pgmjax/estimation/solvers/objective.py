@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax._internal.arrays import dot, module_of
+from pgmjax._internal.device import dot, module_of
 from pgmjax.data.domain import Clique
 from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals
 from pgmjax.inference.ops.tables import host_join, split

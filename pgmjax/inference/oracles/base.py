@@ -24,7 +24,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from pgmjax._internal import device
-from pgmjax._internal.arrays import precision
+from pgmjax._internal.device import precision
 from pgmjax._internal.jit import jit
 from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.plan import contraction, forecast

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from pgmjax._internal.arrays import precision
+from pgmjax._internal.device import precision
 from pgmjax._internal.jit import jit
 from pgmjax.inference.ops.tables import at, host_join, join, potentials_at, split
 from pgmjax.inference.oracles.base import Oracle, Potentials, in_forward_mode

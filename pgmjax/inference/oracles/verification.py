@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from pgmjax import random
-from pgmjax._internal.arrays import precision
+from pgmjax._internal.device import precision
 from pgmjax._internal.jit import jit
 from pgmjax.inference.oracles.base import Oracle, require_registered
 from pgmjax.inference.oracles.message_passing import MessagePassing

@@ -2,8 +2,8 @@
 
 import threadpoolctl
 
-from pgmjax._internal import arrays
-from pgmjax._internal.arrays import one_thread
+from pgmjax._internal import device
+from pgmjax._internal.device import one_thread
 
 
 def _threads() -> list[int]:
@@ -11,7 +11,7 @@ def _threads() -> list[int]:
 
 
 def test_one_thread_until_the_last_one_leaves():
-    arrays._blas.cache_clear()  # it knows what was loaded when first asked
+    device._blas.cache_clear()  # it knows what was loaded when first asked
     before = _threads()
     assert before
     with one_thread():
