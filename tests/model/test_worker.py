@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pgmjax._internal.worker import WorkerThread
+from pgmjax.model.row_file import WorkerThread
 
 
 def test_jobs_are_done_in_order_by_another_thread():
@@ -56,7 +56,7 @@ def test_a_thread_that_nobody_waits_for_ends():
 
 INTERRUPTED = """
 import faulthandler, random, signal
-from pgmjax._internal.worker import WorkerThread
+from pgmjax.model.row_file import WorkerThread
 
 def stop(*_):
     raise KeyboardInterrupt
