@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax.data.domain import Clique, Domain, all_subsets, in_order, marginal_of
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.queries.rows import transposed
+from pgmjax.queries.sums import transposed
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator

@@ -23,7 +23,7 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 from pgmjax.privacy.exact import exact, shortened
 from pgmjax.queries import Query
-from pgmjax.queries.rows import transposed
+from pgmjax.queries.sums import transposed
 
 STEP = Fraction(2)  # eta, where nobody gives one and the budget allows it
 LEAST_ROUNDS = 4  # for which the step is made smaller, where nobody gives their number

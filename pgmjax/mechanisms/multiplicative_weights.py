@@ -37,7 +37,7 @@ from pgmjax.mechanisms.adaptive import Estimate, l2_loss
 from pgmjax.mechanisms.candidates import check_bytes
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
-from pgmjax.queries.rows import transposed
+from pgmjax.queries.sums import transposed
 
 BYTES = 24
 """Bytes per cell: its log-weight, its probability and one more table during updates."""

@@ -1,4 +1,4 @@
-"""Rows of a query: a single row as a query, and a weighted sum of all rows as a table."""
+"""A single row of a query, as a query."""
 
 from __future__ import annotations
 
@@ -50,31 +50,3 @@ def _block_row(block: AttributeQuery, attribute: Attribute, number: int) -> Attr
     if codes.size and np.all(entries[codes] == 1):
         return queries.subset(named_code(attribute, code) for code in codes.tolist())
     return queries.matrix(entries[None])
-
-
-def transposed(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
-    """Apply a query's transpose, factor by factor if it has factors.
-
-    Args:
-        query: the query.
-        domain: the domain.
-        weights: one number per row of the query, flat [rows].
-
-    Returns:
-        float64 [size of each attribute of the query's clique].
-
-    Example:
-        >>> from pgmjax.queries import kronecker, prefix
-        >>> transposed(kronecker({"a": prefix()}), Domain({"a": 3}), np.array([1.0, 10.0, 100.0]))
-        array([111., 110., 100.])
-    """
-    shape = domain.shape_of(query.clique)
-    if isinstance(query, DenseMatrix):
-        return np.asarray(query.entries.array.T @ weights, np.float64).reshape(shape)
-    result = np.zeros(shape)
-    for coefficient, blocks in query.factors(domain):
-        table = np.asarray(weights, np.float64).reshape(query.shape(domain))
-        for axis, name in enumerate(query.clique):
-            table = blocks[name].apply_transposed(table, axis, domain[name])
-        result += float(coefficient) * table
-    return result

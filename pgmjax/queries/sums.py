@@ -1,6 +1,6 @@
 """Queries beyond a single product: weighted sums of Kronecker products, and any matrix over joint cells.
 
-The difference of two ranges is such a sum.
+The difference of two ranges is such a sum. `transposed` sums the rows of any query, with weights.
 """
 
 from __future__ import annotations
@@ -278,3 +278,31 @@ class DenseMatrix(Query):
         if result is not None:
             return result
         return sensitivity.distance_bound(self._max_column(domain, power), self.is_nonnegative(domain), power)
+
+
+def transposed(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
+    """Apply a query's transpose, factor by factor if it has factors.
+
+    Args:
+        query: the query.
+        domain: the domain.
+        weights: one number per row of the query, flat [rows].
+
+    Returns:
+        float64 [size of each attribute of the query's clique].
+
+    Example:
+        >>> from pgmjax.queries import kronecker, prefix
+        >>> transposed(kronecker({"a": prefix()}), Domain({"a": 3}), np.array([1.0, 10.0, 100.0]))
+        array([111., 110., 100.])
+    """
+    shape = domain.shape_of(query.clique)
+    if isinstance(query, DenseMatrix):
+        return np.asarray(query.entries.array.T @ weights, np.float64).reshape(shape)
+    result = np.zeros(shape)
+    for coefficient, blocks in query.factors(domain):
+        table = np.asarray(weights, np.float64).reshape(query.shape(domain))
+        for axis, name in enumerate(query.clique):
+            table = blocks[name].apply_transposed(table, axis, domain[name])
+        result += float(coefficient) * table
+    return result

@@ -15,7 +15,7 @@ from pgmjax.measurements.linear import LinearMeasurement, over_domain
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 from pgmjax.queries import text as query_text
-from pgmjax.queries.rows import transposed
+from pgmjax.queries.sums import transposed
 
 
 def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:

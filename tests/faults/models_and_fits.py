@@ -237,7 +237,7 @@ FAULTS = (
     ),
     Fault(
         "the transpose of a weighted sum drops the coefficients",
-        "pgmjax.queries.rows",
+        "pgmjax.queries.sums",
         "transposed",
         old="float(coefficient) * table",
         new="table",

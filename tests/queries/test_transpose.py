@@ -6,7 +6,7 @@ import pytest
 import pgmjax as pj
 from pgmjax import queries
 from pgmjax.queries import DenseMatrix, WeightedSum, kronecker, marginal, mean, prefix, ranges
-from pgmjax.queries.rows import transposed
+from pgmjax.queries.sums import transposed
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2})
 QUERIES = [

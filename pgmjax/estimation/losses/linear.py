@@ -40,7 +40,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, Gaussian, NoiseDistribution
 from pgmjax.queries import DenseMatrix, Product, Query, marginal
 from pgmjax.queries.blocks import contract
-from pgmjax.queries.rows import transposed
+from pgmjax.queries.sums import transposed
 
 Asked = tuple[tuple[int, Query], ...]
 Arrays = tuple[Any, Any, tuple[Any, ...], tuple[Any, ...], Any]
