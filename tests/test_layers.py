@@ -64,7 +64,7 @@ def trees():
 
 
 def room(module):
-    """The package a module is in: `inference` of `pgmjax.inference.ops.tables`."""
+    """The package a module is in: `inference` of `pgmjax.inference.ops.sweep`."""
     return module.split(".")[1]
 
 

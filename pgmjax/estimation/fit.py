@@ -40,7 +40,7 @@ from pgmjax.estimation.solvers.objective import Equalities, Evaluation, Objectiv
 from pgmjax.estimation.solvers.stopping import CERTIFIED, FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.estimation.start import closed_form, starting_point
 from pgmjax.inference import oracles
-from pgmjax.inference.ops.tables import host_join, split
+from pgmjax.inference.ops import host_join, split
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.structure import Structure

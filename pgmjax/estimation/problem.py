@@ -27,7 +27,7 @@ from pgmjax.estimation.solvers import newton
 from pgmjax.estimation.solvers.objective import Equalities, Objective, Prior
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING
 from pgmjax.inference import oracles
-from pgmjax.inference.ops.tables import host_join
+from pgmjax.inference.ops import host_join
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError

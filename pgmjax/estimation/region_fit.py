@@ -49,7 +49,7 @@ from pgmjax.estimation.regularisation import Regularisation
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_in_stages, solve_steps
 from pgmjax.estimation.solvers.objective import Evaluation, Gauge, Objective, Vector, rounding
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
-from pgmjax.inference.ops.tables import host_join, split
+from pgmjax.inference.ops import host_join, split
 from pgmjax.inference.oracles import belief_propagation
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, forecast
 from pgmjax.inference.plan import regions

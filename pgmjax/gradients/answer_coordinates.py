@@ -33,7 +33,7 @@ import jax.numpy as jnp
 
 from pgmjax.data.domain import Clique, first_holding
 from pgmjax.inference import ops
-from pgmjax.inference.ops.tables import join, split
+from pgmjax.inference.ops import join, split
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.uncertainty.laplace import Place
 

@@ -38,7 +38,7 @@ import jax
 import jax.numpy as jnp
 
 from pgmjax.gradients.answer_coordinates import DifferentiableProblem, FitParameters, curved, once, symmetric
-from pgmjax.inference.ops.tables import join
+from pgmjax.inference.ops import join
 from pgmjax.uncertainty.laplace import conjugate_gradients
 
 _LOOSE = 1e-6  # relative residual of the inner solver of a step

@@ -30,7 +30,7 @@ from pgmjax._internal.jit import jit
 from pgmjax.data.domain import Clique, first_holding, marginal_of, maximal
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.inference import ops, oracles
-from pgmjax.inference.ops.tables import host_join, split
+from pgmjax.inference.ops import host_join, split
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement

@@ -82,7 +82,7 @@ FAULTS = (
     ),
     Fault(
         "a contraction forgets the scale of all steps but the last",
-        "pgmjax.inference.ops.tables",
+        "pgmjax.inference.ops",
         "contract",
         old="scale + top",
         new="top",

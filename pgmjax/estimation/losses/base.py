@@ -16,7 +16,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.device import precision
 from pgmjax._internal.jit import jit
 from pgmjax.data.domain import Clique, Domain
-from pgmjax.inference.ops.tables import split
+from pgmjax.inference.ops import split
 from pgmjax.measurements.linear import LinearMeasurement
 
 DTYPES = ("float32", "float64")

@@ -35,7 +35,7 @@ from pgmjax.estimation.losses.base import (
     of_host,
     unique_cliques,
 )
-from pgmjax.inference.ops.tables import host_join, join, split
+from pgmjax.inference.ops import host_join, join, split
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import CONTINUOUS, Gaussian, NoiseDistribution
 from pgmjax.queries import DenseMatrix, Product, Query, marginal

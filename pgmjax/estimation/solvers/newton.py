@@ -39,7 +39,7 @@ from pgmjax.estimation.losses.base import BoundResiduals
 from pgmjax.estimation.solvers.loop import Solution, Watch
 from pgmjax.estimation.solvers.objective import Evaluation, Objective, Vector, rounding
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
-from pgmjax.inference.ops.tables import split
+from pgmjax.inference.ops import split
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.structure import Structure

@@ -23,7 +23,7 @@ import numpy as np
 from pgmjax._internal.device import dot, module_of
 from pgmjax.data.domain import Clique
 from pgmjax.estimation.losses.base import BoundLoss, BoundResiduals
-from pgmjax.inference.ops.tables import host_join, split
+from pgmjax.inference.ops import host_join, split
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.contraction import HostContraction
 

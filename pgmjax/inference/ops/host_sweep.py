@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.inference.ops.tables import Reduce
+from pgmjax.inference.ops import Reduce
 from pgmjax.inference.plan.contraction import ContractionPath, Form
 from pgmjax.kernels.log_sum_exp import host_logsumexp, host_max
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import device
-from pgmjax.inference.ops.tables import Reduce, Table, align, join, potentials_at, recentred
+from pgmjax.inference.ops import Reduce, Table, align, join, potentials_at, recentred
 from pgmjax.inference.plan.contraction import ContractionPath, Step, large
 from pgmjax.inference.plan.structure import IMPOSSIBLE, NEUTRAL, offsets, parts_of
 from pgmjax.kernels import exact_product, fast_product

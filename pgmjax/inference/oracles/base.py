@@ -26,7 +26,7 @@ from jax.sharding import Mesh
 from pgmjax._internal import device
 from pgmjax._internal.device import precision
 from pgmjax._internal.jit import jit
-from pgmjax.inference.ops.tables import join, split
+from pgmjax.inference.ops import join, split
 from pgmjax.inference.plan import contraction, forecast
 from pgmjax.inference.plan.forecast import SMALL, Forecast, HostRates, Rates, device_rates
 from pgmjax.inference.plan.structure import Structure

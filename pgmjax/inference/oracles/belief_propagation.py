@@ -33,7 +33,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from pgmjax._internal.jit import jit
-from pgmjax.inference.ops.tables import join, split
+from pgmjax.inference.ops import join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.plan import regions
 from pgmjax.inference.plan.forecast import Forecast, device_rates

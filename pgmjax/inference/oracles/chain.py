@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 
 from pgmjax.inference import ops
-from pgmjax.inference.ops.tables import at, potentials_at
+from pgmjax.inference.ops import at, potentials_at
 from pgmjax.inference.oracles.base import Limits, in_forward_mode
 from pgmjax.inference.oracles.levels import Flat, registered
 from pgmjax.inference.plan import chain

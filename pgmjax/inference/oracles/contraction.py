@@ -23,8 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.inference.ops import host_sweep
-from pgmjax.inference.ops.tables import host_join, split
+from pgmjax.inference.ops import host_join, host_sweep, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.plan import contraction, forecast
 from pgmjax.inference.plan.contraction import ContractionPath, large, of_path

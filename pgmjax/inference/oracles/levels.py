@@ -32,7 +32,7 @@ from jax import lax
 
 from pgmjax._internal.device import precision
 from pgmjax._internal.jit import jit
-from pgmjax.inference.ops.tables import at, host_join, join, potentials_at, split
+from pgmjax.inference.ops import at, host_join, join, potentials_at, split
 from pgmjax.inference.oracles.base import Oracle, Potentials, in_forward_mode
 from pgmjax.inference.plan import levels
 from pgmjax.inference.plan.forecast import Forecast

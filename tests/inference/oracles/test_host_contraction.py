@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from pgmjax.inference import oracles
-from pgmjax.inference.ops import host_sweep
-from pgmjax.inference.ops.tables import host_join
+from pgmjax.inference.ops import host_join, host_sweep
 from pgmjax.inference.oracles.contraction import HostContraction
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
