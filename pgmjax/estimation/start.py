@@ -134,15 +134,16 @@ def _tree(cliques: Sequence[Clique]) -> Iterator[tuple[int, frozenset[str]]]:
     left, seen = dict(enumerate(map(frozenset, cliques))), set[str]()
     taken: list[frozenset[str]] = []
     while left:
-        shares = {place: clique & seen for place, clique in left.items()}
-        able = [p for p, share in shares.items() if share and any(share <= other for other in taken)]
-        if not able:
-            able = [place for place, share in shares.items() if not share][:1]
-        if not able:
+        chosen: tuple[int, frozenset[str]] | None = None  # the first of those with the largest share
+        for place, clique in left.items():
+            share = frozenset(clique & seen)
+            able = not share or any(share <= other for other in taken)
+            if able and (chosen is None or len(share) > len(chosen[1])):
+                chosen = place, share
+        if chosen is None:
             return
-        place = max(able, key=lambda p: (len(shares[p]), -p))
-        yield place, frozenset(shares[place])
-        taken.append(left.pop(place))
+        yield chosen
+        taken.append(left.pop(chosen[0]))
         seen |= taken[-1]
 
 

@@ -127,7 +127,7 @@ class ResidualAnswers:
 
     def holders(self, names: Iterable[str]) -> list[int]:
         """Return the numbers of the tables that contain all these attributes."""
-        holding = sorted((self._holding[name] for name in names), key=len)
+        holding = sorted(map(self._holding.__getitem__, names), key=len)
         return sorted(set.intersection(*holding)) if holding else list(range(len(self.tables)))
 
     def is_measured(self, names: Iterable[str]) -> bool:
