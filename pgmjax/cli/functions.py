@@ -65,9 +65,12 @@ def of_mean(table: PerturbedTable, text: str, proper: bool) -> Told:
     ]
     if reach > 0:
         said.append(
-            "  Values are taken in the middle of their bins, or where `within` has their mean; a mean may be "
-            f"off by up to {reach:,.6g}, which no interval knows. Finer bins narrow it, with more noise."
+            "  Values are taken in the middle of their bins, or where `within` has their mean. Elsewhere in "
+            f"their bins they may move a mean by up to {reach:,.6g}, which no interval knows. Finer bins "
+            "narrow it, with more noise."
         )
+    if beyond := table.population.over(table.domain).beyond(name, range(len(middle))):
+        said.append(f"  {beyond}")
     told = {"estimate": value, "stddev": spread, "interval": ends, "useless": bool(answers.useless[0])}
     return {"mean": name, "level": LEVEL, **told, "reach_within_bins": reach}, said, (name,)
 

@@ -41,7 +41,10 @@ _LACKING = {
 }
 _Answered = tuple[dict[str, Any], list[str], dict[str, Iterable[int]]]
 """Answers for JSON, the same in words, and the codes of each attribute that was asked for."""
-_LEARNED = "Answers are those of the trained model in predictor/ where it learned the attributes together."
+_LEARNED = (
+    "Answers are those of the trained model in predictor/ where it learned the attributes together: they "
+    "need not add up to the total. Tables, draws and means are those of the graphical model."
+)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -212,8 +215,7 @@ def _conditions(saved: release_folder.SavedRelease, arguments: argparse.Namespac
             words = f"{LEVEL:.0%} interval {one.low:,.1f} to {one.high:,.1f}"
         if one.share_low is not None:
             words += f", as a share {one.share_low:.2%} to {one.share_high:.2%}"
-        weighted = population is not None and population.max_weight is not None
-        of = f"of {model.total:,.1f} {'in weight' if weighted else 'rows'} ({one.share:.2%})"
+        of = f"of {model.total:,.1f} {_counted(population)} ({one.share:.2%})"
         said.append(f"{text}: {one.estimate:,.1f} {of}; {words}")
         if one.whole is not None:
             said.append(f"  {whole_table.in_words(*one.whole)}")
@@ -355,17 +357,21 @@ def _means(saved: release_folder.SavedRelease, arguments: argparse.Namespace) ->
                 "reach_within_bins": [checks.finite(value) for value in found.reach],
             }
         )
-        said += _lines_of_means(found, text, draws)
+        said += _lines_of_means(found, text, draws, _counted(saved.population))
         if text is not None:
             codes |= query_text.conditions(text, domain, interpolate=True).codes
     return {"mean": name, "by": list(groups), "answers": answers}, said, codes
 
 
-def _lines_of_means(found: Means, text: str | None, draws: int | None) -> Iterator[str]:
+def _counted(population: Population | None) -> str:
+    return "rows" if population is None or population.max_weight is None else "in weight"
+
+
+def _lines_of_means(found: Means, text: str | None, draws: int | None, of: str) -> Iterator[str]:
     where = f" where {text}" * (text is not None)
     if found.by:
         yield f"Mean of {found.name}{where}, with its {LEVEL:.0%} interval:"
-        yield "\t".join([*found.by, "rows", "mean", "low", "high"])
+        yield "\t".join([*found.by, of.removeprefix("in "), "mean", "low", "high"])
     for group, mean, ends, number in zip(
         found.groups, found.estimates, found.intervals, found.records, strict=True
     ):
@@ -375,7 +381,7 @@ def _lines_of_means(found: Means, text: str | None, draws: int | None) -> Iterat
             continue
         interval = f"{LEVEL:.0%} interval {ends[0]:,.6g} to {ends[1]:,.6g}"
         known = interval if np.isfinite(ends[0]) else _NO_INTERVAL.format(accuracy.MODEL)
-        yield f"mean of {found.name}{where}: {mean:,.6g} in {number:,.1f} rows; {known}"
+        yield f"mean of {found.name}{where}: {mean:,.6g} over {number:,.1f} {of}; {known}"
     there = found.records > 0
     if not found.determined[there].all():
         given = f"those of {draws} draws hold {_IF_RIGHT}"
@@ -384,9 +390,9 @@ def _lines_of_means(found: Means, text: str | None, draws: int | None) -> Iterat
     widest = float(np.nanmax(found.reach, initial=0.0))
     if widest > 0:
         yield (
-            "  Values are taken to lie in their bins as in synthetic rows, evenly or as `within` says; if "
-            f"they do not, a mean may be off by up to {widest:,.6g}, which no interval knows. Finer bins "
-            "narrow it."
+            "  Values are taken to lie in their bins as in synthetic rows, evenly or as `within` says. "
+            f"Elsewhere in their bins they may move a mean by up to {widest:,.6g}, which no interval knows. "
+            "Finer bins narrow it."
         )
     yield from (f"  {note}" for note in found.notes)
 

@@ -23,6 +23,18 @@ OUTSIDE, UNITS, BEYOND = KINDS = ("records outside the domain", "units beyond th
 """What is counted: records dropped for a value, of those within the bound of their unit; units with more
 records than their bound; and the records that they have beyond it."""
 
+_BEYOND = tuple(
+    f"all {each}"
+    for each in (
+        "smaller values",
+        "larger values",
+        "earlier values",
+        "later values",
+        "smaller codes",
+        "larger codes",
+    )
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class MergedCell:
@@ -285,6 +297,22 @@ class Population:
         ]
         return dataclasses.replace(self, merged=tuple(kept))
 
+    def beyond(self, name: str, codes: Iterable[int]) -> str:
+        """Return what is to be said of numbers beyond an attribute's ends, if some of its codes count them.
+
+        Args:
+            name: the attribute.
+            codes: those of its codes that an answer is about.
+
+        Returns:
+            A sentence; "" if every number lies in the cell that counts it.
+        """
+        also = [cell.also for cell in self.of_cells({name: codes}).merged if cell.also in _BEYOND]
+        if not also:
+            return ""
+        values = " and ".join(also).capitalize()
+        return f"{values} of {name} count as if they lay in its end bins, and nothing bounds their mean."
+
     def to_dict(self) -> dict[str, Any]:
         """Return the population for JSON, with its words; `from_dict` reads it back."""
         words = {"phrase": self.phrase, "whole_table": self.is_whole, "sentences": [*self.sentences()]}
@@ -329,15 +357,11 @@ def _merged(attribute: Attribute, rows_outside: str | None, coded: bool) -> Iter
     regular = attribute.size - attribute.missing
     ends: tuple[str, ...] = ()
     if attribute.bins is not None and not coded and (attribute.clip or clips):
-        ends = (
-            ("smaller values", "larger values")
-            if attribute.time is None
-            else ("earlier values", "later values")
-        )
+        ends = _BEYOND[:2] if attribute.time is None else _BEYOND[2:4]
     elif clips and (coded or attribute.labels is None):
-        ends = ("smaller codes", "larger codes")
+        ends = _BEYOND[4:]
     for code, beyond in zip((0, (attribute.size if coded else regular) - 1), ends, strict=False):
-        yield MergedCell(name, code, f"all {beyond}")
+        yield MergedCell(name, code, beyond)
     if ends and attribute.grid is not None and attribute.time is None and not coded:
         yield MergedCell(name, None, f"values between multiples of {attribute.grid:g}, at the nearest,")
     if attribute.other and not coded:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, memory
 from pgmjax._internal.extras import arrow
 from pgmjax._internal.migration import Named, instead, of_class
 from pgmjax.data.domain import as_clique
@@ -23,6 +23,7 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.row_file import decoded_rows
 from pgmjax.model.rows import require_room
 from pgmjax.model.sampling import INDEPENDENT
+from pgmjax.queries import Query, marginal
 from pgmjax.queries import text as query_text
 from pgmjax.release import accuracy, whole_table
 from pgmjax.release.accuracy import Reported
@@ -38,11 +39,15 @@ PULLED = Estimator(solver="accelerated", max_steps=_STEPS)
 PLAIN = dataclasses.replace(PULLED, regularisation="none")
 """How draws are fitted: the bias of a pulled fit would lie in no interval. Newton's method, which goes on
 where a draw is not certified, would take seconds for each and not move it beyond its noise."""
+_BYTES_A_CELL = 64  # of a draw: noisy answers as they were drawn and moved, potentials, a fit's steps
 _LEFT, _WIDE = 0.1, 10**7
 """The part of a pull's weight that draws keep where a step takes more exponentials than this. Without any,
 the potentials of cells near zero run away there, and a step takes ten times as long: a fit of seven
 attributes with all pairs 56 CPU seconds, and 2.8 with a tenth. Of small models it would make the intervals
 too narrow."""
+_FAR = 1000
+"""How many times as far as most a draw may be from the fit. Of a normal distribution, 5 times are rare."""
+_INSTEAD = "ask for what each model has, such as a difference instead of a ratio"
 _Rows = Sequence[Sequence[LinearMeasurement]]
 
 
@@ -184,7 +189,8 @@ class Analysed(Named):
         """Return the mean of an attribute, in all records or in each group of them, with 95 % intervals.
 
         Values are taken to lie in their bins as synthetic rows have them, evenly or as `within` says; `reach`
-        is how far that may be off. This costs no privacy.
+        is how far the mean moves if they lie elsewhere there, and `notes` say so where values beyond the ends
+        count in the end bins, which nothing bounds. This costs no privacy.
 
         Args:
             name: an attribute whose values are numbers.
@@ -202,7 +208,7 @@ class Analysed(Named):
         References:
             Fieller 1954, "Some problems in interval estimation".
         """
-        asked = MeanQuery(self.model.domain, name, by, where)
+        asked = MeanQuery(self.model.domain, name, by, where, self.population)
         fitted = np.asarray(self.model.answer(asked.query), np.float64)
         found = asked.report(fitted, self.estimates)
         there = found.records > 0
@@ -278,13 +284,15 @@ class Analysed(Named):
                 about the records that count.
 
         Returns:
-            The estimate. With `rests_on_model` it is of attributes that no measured marginal holds together:
-            how far the model is off there is in no interval.
+            The estimate. With `rests_on_model` it is of cells that the noisy answers do not determine, such
+            as those of attributes that no measured marginal holds together: how far the model is off there is
+            in no interval.
 
         Raises:
             TypeError: the function does not return numbers.
-            ValueError: as `tables`; the function fails on some draws (how many), or asks for an attribute
-                that nothing measured tells of.
+            ValueError: as `tables`; the function fails on some draws or is far from all others there, as a
+                ratio of counts near 0 is (how many), or it asks for an attribute that nothing measured tells
+                of.
         """
         self._check_drawable()
         draws = checks.integer("draws", draws, low=2)
@@ -300,14 +308,8 @@ class Analysed(Named):
             raise ValueError("The function is not finite for the release's own model: nothing is estimated.")
         alone = self._rests_on_model(watched.asked)
         plain, models = self._drawn_models(draws, seed, people=population)
-        found = [_tried(function, each, centre) for each in [plain, *models]]
-        failed = sum(value is None for value in found)
-        if failed:
-            raise ValueError(
-                f"The function is not finite, or of another shape, for {failed} of {draws + 1} fits, and has "
-                "no standard error: ask for what each model has, such as a difference instead of a ratio."
-            )
-        return dataclasses.replace(around(centre, found[0], found[1:], level=level), rests_on_model=alone)
+        about, *found = _values(function, [plain, *models], centre)
+        return dataclasses.replace(around(centre, about, found, level=level), rests_on_model=alone)
 
     def drawn_columns(
         self: Any, m: int, seed: int = 0, rows: int | None = None
@@ -349,6 +351,7 @@ class Analysed(Named):
     ) -> tuple[GraphicalModel, list[GraphicalModel]]:
         """Return the model of a fit that little or nothing pulls, and those of draws of the noisy answers."""
         key = draws, checks.integer("seed", seed, low=0), bool(people)
+        self._check_room(draws)
         last = self._last_drawn
         found = last.get(key)
         if found is None:
@@ -356,6 +359,16 @@ class Analysed(Named):
             last.clear()  # those of others take memory too
             last[key] = found
         return found
+
+    def _check_room(self: Any, draws: int) -> None:
+        """Refuse draws whose models do not fit in memory."""
+        cells = sum(self.model.domain.size(each.clique) for each in self.estimates.measurements)
+        need, free = draws * cells * _BYTES_A_CELL, memory.available_bytes()
+        if need > free:
+            raise ValueError(
+                f"{draws:,} draws of {cells:,} measured cells need {memory.readable_bytes(need)}, and "
+                f"{memory.readable_bytes(free)} are free: take fewer, such as 20 tables or 100 draws."
+            )
 
     def _fitted_draws(
         self: Any, draws: int, seed: int, people: bool
@@ -393,35 +406,44 @@ class Analysed(Named):
         (plain,) = debiased([measurements], alone)
         return plain, draws_of(plain, measurements, draws, seed, fitted=together, people=people)
 
-    def _rests_on_model(self: Any, asked: set[frozenset[str]]) -> bool:
-        """Return whether no measured marginal holds one of some sets of attributes.
+    def _rests_on_model(self: Any, asked: set[Query]) -> bool:
+        """Return whether the noisy answers do not determine one of some queries.
 
         Raises:
             ValueError: nothing was measured of an attribute.
         """
-        held = [frozenset(each.clique) for each in self.estimates.measurements]
-        if unknown := sorted(frozenset().union(*asked) - frozenset().union(*held)):
+        measured = self.estimates.measurements
+        names = {name for query in asked for name in query.clique}
+        if unknown := sorted(names.difference(*(each.clique for each in measured))):
             raise ValueError(
                 f"Nothing that was measured tells of {', '.join(unknown)}: do not ask for it, or release "
                 "with a mechanism that measures it."
             )
-        return not all(any(some <= clique for clique in held) for some in asked)
+        return not all(map(self._is_determined, asked))
+
+    def _is_determined(self: Any, query: Query) -> bool:
+        """Return whether the noisy answers determine all answers to a query, as far as that is looked for."""
+        together = [each for each in self.estimates.measurements if {*query.clique} <= {*each.clique}]
+        if not together or any(each.query.is_identity for each in together):
+            return bool(together)
+        found = self.estimates.unbiased(query)  # a mechanism may have merged cells before it measured them
+        return found is not None and bool(found.determined.all())
 
 
 class _Watched:
-    """A model that notes which attributes it is asked for; all of them for all but marginals and queries."""
+    """A model that notes what it is asked for: the joint table of all for all but marginals and queries."""
 
     def __init__(self, model: GraphicalModel):
         self._model = model
-        self.asked: set[frozenset[str]] = set()
+        self.asked: set[Query] = set()
 
     def marginal(self, clique: Any, *more: Any, **given: Any) -> Any:
-        self.asked.add(frozenset(as_clique(self._model.domain, clique)))
+        self.asked.add(marginal(as_clique(self._model.domain, clique)))
         return self._model.marginal(clique, *more, **given)
 
     def answer(self, query: Any) -> Any:
         query = query_text.asked(self._model.domain, query)
-        self.asked.add(frozenset(query.clique))
+        self.asked.add(query)
         return self._model.answer(query)
 
     def _rows(self, *given: Any) -> Any:
@@ -434,7 +456,7 @@ class _Watched:
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("domain", "total"):
-            self.asked.add(frozenset(self._model.domain))
+            self.asked.add(marginal(self._model.domain.attributes))
         return getattr(self._model, name)
 
 
@@ -444,19 +466,50 @@ def _numbers(value: Any) -> np.ndarray | None:
     Raises:
         TypeError: it is no number.
     """
-    found = np.asarray(value)
-    if found.dtype.kind not in "biuf":
-        raise TypeError(f"The function must return numbers, got {type(value).__name__}.")
+    try:
+        found = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        found = np.asarray(None)
+    if found.dtype.kind not in "iuf":
+        what = "booleans" if found.dtype.kind == "b" else type(value).__name__
+        raise TypeError(f"The function must return numbers, got {what}: one number, or an array of them.")
     return found.astype(np.float64) if np.isfinite(found).all() else None
 
 
-def _tried(function: Callable[[Any], Any], model: GraphicalModel, centre: np.ndarray) -> np.ndarray | None:
-    """Return the numbers of a draw; None if there are none, or not as many as there should be."""
-    try:
-        value = _numbers(function(model))
-    except Exception:  # whatever a user's function raises on a draw is told by how many draws it fails on
-        return None
-    return value if value is not None and value.shape == centre.shape else None
+def _values(
+    function: Callable[[Any], Any], models: Sequence[GraphicalModel], centre: np.ndarray
+) -> list[np.ndarray]:
+    """Return a function's numbers for a fit and draws about it, in the shape of those of the release.
+
+    Raises:
+        ValueError: it has none for some of them, or some draws are `_FAR` as far from the fit as most are.
+    """
+    found: list[np.ndarray] = []
+    reasons: dict[str, None] = {}
+    for model in models:
+        try:
+            value = _numbers(function(model))
+        except Exception as error:  # whatever a user's function raises is told by its name
+            reasons[f"raises {type(error).__name__}"] = None
+            continue
+        if value is None or value.shape != centre.shape:
+            reasons["is not finite" if value is None else "is of another shape"] = None
+            continue
+        found.append(value)
+    if failed := len(models) - len(found):
+        raise ValueError(
+            f"The function {' or '.join(reasons)} for {failed} of {len(models)} fits, and has no standard "
+            f"error: {_INSTEAD}."
+        )
+    distances = np.abs(np.stack(found[1:]) - found[0]).reshape(len(found) - 1, -1)
+    usual = np.median(distances, axis=0)
+    far = int(((distances > _FAR * usual) & (usual > 0)).any(axis=1).sum())
+    if far:
+        raise ValueError(
+            f"For {far} of {len(distances)} draws the function is over {_FAR:,} times as far from its value "
+            f"as for most, like a ratio with a denominator near 0, and has no standard error: {_INSTEAD}."
+        )
+    return found
 
 
 def _with_rows(

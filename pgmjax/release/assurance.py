@@ -200,6 +200,10 @@ class HazardAnswer:
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
+Answer = Callable[[ReleaseRecord], HazardAnswer]
+"""What a release answers to one hazard."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Hazard:
     """A privacy hazard of NIST SP 800-226.
@@ -220,7 +224,7 @@ class Hazard:
     tells: str
     page: str
     test: str
-    answer: Callable[[ReleaseRecord], HazardAnswer]
+    answer: Answer
 
 
 def of(record: Mapping[str, Any], estimates: CountEstimates) -> dict[str, Any]:
@@ -256,6 +260,19 @@ def of(record: Mapping[str, Any], estimates: CountEstimates) -> dict[str, Any]:
         "statuses": MEANINGS,
         "hazards": hazards,
     }
+
+
+def _promised(answer: Answer) -> Answer:
+    """Return an answer about the claim, which noise that can be taken off does not keep."""
+
+    def of_noise(release: ReleaseRecord) -> HazardAnswer:
+        found = answer(release)
+        if release.record["secure"]:
+            return found
+        said = f"The noise of this release protects nobody. Of secure noise this would hold: {found.evidence}"
+        return HazardAnswer(NOT_PROVIDED, said, found.facts)
+
+    return of_noise
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -294,11 +311,19 @@ def _native(release: ReleaseRecord) -> HazardAnswer:
     if release.accounting == "pure":
         said = f"The native parameter is epsilon = {release.spent['epsilon']}, the same at every delta."
     elif release.accounting == "zcdp":
-        said = f"The native parameter is rho = {release.spent['rho']}: {points}."
+        said = f"The native parameter is rho = {release.spent['rho']}: {points}. {_beside_claim(release)}"
     else:
         said = f"Costs were added up as (epsilon, delta): {points}."
     status = SHOWN if release.accounting in ("pure", "zcdp") else PARTLY
     return HazardAnswer(status, said, {"accounting": release.accounting, "curve": release.curve()})
+
+
+def _beside_claim(release: ReleaseRecord) -> str:
+    """Return why the claimed epsilon is another one than that of the curve at its delta."""
+    paid = sum(each.cost is not None for each in release.inputs)
+    why = "it adds up what each input claims" if paid > 1 else "costs are rounded up"
+    claim = f"epsilon {release.spent['epsilon']} at delta {release.spent['delta']}"
+    return f"The claim, {claim}, is not below the epsilon that rho gives there: {why}."
 
 
 def _unit(release: ReleaseRecord) -> HazardAnswer:
@@ -374,12 +399,15 @@ def _accuracy(release: ReleaseRecord) -> HazardAnswer:
         for kind in accuracy.VERDICTS
     }
     parts = (f"{len(names)} {kind} ({_listed(names)})" for kind, names in named.items() if names)
-    said = f"Verdicts on the columns: {'; '.join(parts)}. Every determined answer has a 95 % interval."
-    open_ones = [
-        one for one in (*columns, *release.accuracy["tables"]) if one["verdict"] == accuracy.NOT_DETERMINED
-    ]
+    every = [*columns, *release.accuracy["tables"]]
+    open_ones = [one for one in every if one["verdict"] == accuracy.NOT_DETERMINED]
+    said = f"Verdicts on the columns: {'; '.join(parts)}."
+    if len(open_ones) < len(every):
+        said += " Every determined answer has a 95 % interval."
     if open_ones:
-        said += f" {len(open_ones)} columns or tables rest on the model alone and have none."
+        rest = "rests" if len(open_ones) == 1 else "rest"
+        some = _listed(" by ".join(one["attributes"]) for one in open_ones)
+        said += f" On the model alone {rest} {some}, without an interval."
     return HazardAnswer(PARTLY if open_ones else SHOWN, said, {"columns": named})
 
 
@@ -424,6 +452,8 @@ def _bias(release: ReleaseRecord) -> HazardAnswer:
         f"Non-negativity moved most records in {worst['attributes'][0]}: {accuracy.percent(worst['moved'])}. "
         f"The model's counts minus the noisy ones, mean per cell by the size of the group: {parts}."
     )
+    if release.record.get("answered_by") == "learner":
+        said += " Answers are those of a trained model, of whose bias nothing tells."
     if pull := release.record["fit"].get("regularisation"):
         said += f" The model was pulled towards independence, as by {pull['weight']:g} records."
     moved = {one["attributes"][0]: one["moved"] for one in columns}
@@ -525,15 +555,13 @@ def _floats(release: ReleaseRecord) -> HazardAnswer:
     whole = all(np.asarray(each.values).dtype.kind == "i" for each in measured)
     values = sum(np.size(each.values) for each in measured)
     kinds = _listed(sorted({each.noise for each in measured}))
-    numbers = (
-        f"All {values:,} noisy values are whole numbers of 64 bits"
-        if values and whole
-        else "Noise and counts are whole numbers"
-    )
-    said = (
-        f"{numbers}, added to counts before any floating point; noise: {kinds}. Time, memory and the sizes "
-        "of files may depend on the table and are not protected."
-    )
+    if values:
+        what = f"All {values:,} noisy values" if whole else "Noise and counts"
+        bits = " of 64 bits" if whole else ""
+        said = f"{what} are whole numbers{bits}, added before any floating point; noise: {kinds}."
+    else:
+        said = "No noise was added: choices were drawn at random, from scores in whole numbers."
+    said += " Time, memory and the sizes of files may depend on the table and are not protected."
     return HazardAnswer(PARTLY, said, {"integers": whole, "values": values, "side_channels": "not protected"})
 
 
@@ -568,9 +596,12 @@ def _access(release: ReleaseRecord) -> HazardAnswer:
     said = f"Keep for as long as anybody relies on the release: {_listed(paid)}. " if paid else ""
     if again := [each["name"] for each in files if each["made_again"]]:
         said += f"What can be made again from them at no cost: {_listed(again)}. "
-    total = ", but for the public number of records" if report_text.total_public(release.record) else ""
+    public = ["records"] if report_text.total_public(release.record) else []
+    left_out = Population.from_dict(release.record["population"]).left_out
+    public += [each.kind for each in left_out if not each.noise]
+    but = f", but for what is public: the number of {', of '.join(public)}" if public else ""
     said += (
-        f"Exact counts are kept nowhere{total}. The table, a ledger with its key and a file of --holder-log "
+        f"Exact counts are kept nowhere{but}. The table, a ledger with its key and a file of --holder-log "
         "are for the holder alone: encryption, copies and access are yours to arrange."
     )
     return HazardAnswer(YOURS, said, {"files": files})
@@ -601,7 +632,7 @@ HAZARDS = (
         "what epsilon means for odds, with a warning above 10",
         "privacy.md#the-guarantee",
         "tests/release/test_inputs.py::test_words_change_with_the_size_of_epsilon",
-        _large_epsilon,
+        _promised(_large_epsilon),
     ),
     Hazard(
         2,
@@ -610,7 +641,7 @@ HAZARDS = (
         "whether delta only converts rho, and what part of it is a probability of showing a label",
         "privacy.md#how-costs-add-up",
         "tests/release/test_inputs.py::test_a_statement_says_what_the_delta_of_a_label_search_is",
-        _failure,
+        _promised(_failure),
     ),
     Hazard(
         3,
@@ -619,7 +650,7 @@ HAZARDS = (
         "the native parameter, and epsilon at several deltas",
         "privacy.md#how-costs-add-up",
         "tests/release/test_assurance.py::test_the_curve_is_what_opendp_says_of_rho",
-        _native,
+        _promised(_native),
     ),
     Hazard(
         4,
@@ -628,7 +659,7 @@ HAZARDS = (
         "the unit, the relation, and what they leave open",
         "privacy.md#the-guarantee",
         "tests/privacy/test_unit.py::test_the_command_line_names_a_unit_and_the_release_says_it",
-        _unit,
+        _promised(_unit),
     ),
     Hazard(
         5,
@@ -637,7 +668,7 @@ HAZARDS = (
         "whether people are the unit, or that you must decide",
         "privacy-unit.md",
         "tests/audit/test_units.py::test_no_mechanism_costs_a_person_more_than_it_claims",
-        _people,
+        _promised(_people),
     ),
     Hazard(
         6,

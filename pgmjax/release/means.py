@@ -15,6 +15,7 @@ import numpy as np
 
 from pgmjax._internal.migration import Named
 from pgmjax.data.domain import Domain, as_clique
+from pgmjax.data.population import WHOLE, Population
 from pgmjax.queries import Product, matrix
 from pgmjax.queries import text as query_text
 from pgmjax.release.accuracy import CONTRADICTED, CountEstimates, Unbiased
@@ -34,9 +35,11 @@ class Means(Named):
         determined: whether the noisy answers determine the mean, bool [groups]; others rest on the model
             alone, and have an interval only by draws.
         records: how many records of each group have a number, by the model [groups].
-        reach: how far each mean may be off, above or below, if values do not lie in their bins as is assumed
-            [groups]; no interval knows it.
-        notes: a sentence on each bin that a condition cuts, and on values that are no numbers.
+        reach: how far values that lie elsewhere in their bins than is assumed may move each mean, up or down
+            [groups]; no interval knows it. It bounds nothing where a note says that values beyond the ends
+            count in the end bins.
+        notes: a sentence on each bin that a condition cuts, on values that are no numbers, and on those
+            beyond the ends.
     """
 
     name: str
@@ -62,6 +65,7 @@ class MeanQuery:
         name: the attribute, whose values are numbers.
         by: the attributes that make groups, or one of them.
         where: conditions as text on the records that count; None for all.
+        population: whose merged cells say where values beyond the ends count; None if it is not known.
 
     Attributes:
         query: has four rows for each group: the sum of the values, scaled to lie within 1/2 of 0; the number
@@ -80,7 +84,14 @@ class MeanQuery:
         ((('F',), ('M',)), 8, 49.5)
     """
 
-    def __init__(self, domain: Domain, name: str, by: Any = (), where: str | None = None) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        name: str,
+        by: Any = (),
+        where: str | None = None,
+        population: Population | None = None,
+    ) -> None:
         if not isinstance(name, str):
             raise TypeError(
                 f"name must be one attribute, such as {domain.attributes[0]!r}: ask for each by itself."
@@ -113,6 +124,9 @@ class MeanQuery:
         self.notes = () if asked is None else asked.notes
         if others:
             self.notes += (f"Records whose {self.name} is {' or '.join(others)} are in no mean.",)
+        of_domain = (population or WHOLE).over(domain)
+        if beyond := of_domain.beyond(self.name, np.flatnonzero(inside)):
+            self.notes += (beyond,)
 
     def of(self, answers: np.ndarray) -> np.ndarray:
         """Return the means [groups] in a model's answers to `query`; NaN in a group without records."""

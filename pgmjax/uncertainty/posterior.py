@@ -66,8 +66,8 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
 
     Raises:
         TypeError: what is given is no numbers.
-        ValueError: fewer than two tables, shapes that differ, estimates that are not finite, or variances
-            that are negative or not finite.
+        ValueError: fewer than two tables, shapes or labels (of pandas) that differ, estimates that are not
+            finite, or variances that are negative or not finite.
 
     References:
         Raghunathan, Reiter and Rubin 2003, "Multiple imputation for statistical disclosure limitation",
@@ -79,6 +79,7 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
         >>> found.estimate, round(found.stderr, 3), [round(x, 2) for x in found.interval]
         (11.5, 1.258, [5.2, 17.8])
     """
+    _check_labels(estimates, variances)
     given, own = _numbers("estimates", estimates), _numbers("variances", variances)
     level = checks.number("level", level, above=0, below=1)
     if given.ndim == 0 or given.shape != own.shape:
@@ -148,14 +149,40 @@ def _combined(
     return Combined(mean, error, (low, high), freedom)
 
 
+def _check_labels(*given: Any) -> None:
+    """Refuse estimates of tables whose labels differ: an array would put them together by place.
+
+    Raises:
+        ValueError: a coefficient that one table lacks, or another order.
+    """
+    first: list[Any] | None = None
+    for each in given:
+        for number, of_table in enumerate(each if isinstance(each, list | tuple) else ()):
+            index = getattr(of_table, "index", None)
+            if index is None or callable(index):  # a list has a method of that name
+                continue
+            first = list(index) if first is None else first
+            if list(index) != first:
+                raise ValueError(
+                    "Estimates and variances must have the same labels, in one order, for all tables; those "
+                    f"of table {number} are others than the first ones. Fit the same terms to each, and "
+                    "write results.params.reindex(names)."
+                )
+
+
 def _numbers(name: str, given: Any) -> np.ndarray:
     """Return real numbers as an array; what is refused is not shown, as it may be data."""
     try:
         found = np.asarray(given)
-        if found.dtype.kind in "biuf":
+        if found.dtype.kind in "iuf":
             return found.astype(np.float64)
     except (TypeError, ValueError):
-        pass
+        sizes = sorted({np.size(each) for each in given}) if isinstance(given, list | tuple) else []
+        if len(sizes) > 1:
+            raise ValueError(
+                f"{name} must be as many for every table, got from {sizes[0]} to {sizes[-1]} of a table: fit "
+                "the same terms to each."
+            ) from None
     raise TypeError(
         f"{name} must be numbers, one or an array of one shape for each table, got {type(given).__name__} of "
         "other values."

@@ -10,6 +10,7 @@ import scipy.stats
 
 import pgmjax as pj
 from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.queries.text import conditions
 
 DOMAIN = pj.Domain({"a": ["x", "y", "z"], "b": 2, "c": 4})
 
@@ -95,6 +96,26 @@ def test_what_rests_on_the_model_is_said():
     assert pj.uncertainty.combine([1.0, 2.0], [0.0, 0.0]).rests_on_model is None
 
 
+def test_cells_that_were_merged_rest_on_the_model():
+    """MST merges rare codes of an attribute before it measures pairs, so their own cells are not known."""
+    domain = pj.Domain({"a": 6, "b": 2})
+    rng = np.random.default_rng(0)
+    a = rng.choice(6, 3000, p=[0.495, 0.001, 0.5, 0.001, 0.002, 0.001])
+    data = pj.Dataset.from_columns(domain, {"a": a, "b": (a + rng.integers(0, 2, 3000)) % 2})
+    made = pj.mechanisms.MST(1, "replace-one", backend=SeededBackend(0, insecure=True))
+    release = made.run(data, pj.Workload.of_marginals([("a", "b")]), show_progress=False)
+    (pair,) = (each for each in release.measurements if each.clique == ("a", "b"))
+    assert not pair.query.is_identity
+    for asked, alone in (
+        (lambda model: model.marginal(("a", "b")), True),
+        (lambda model: model.marginal(("a",)), False),  # before the merge each code was counted
+        (lambda model: model.answer(pair.query), False),
+        (lambda model: model.answer(conditions("a=0,b=1", domain).query), False),
+        (lambda model: model.answer(conditions("a=1,b=1", domain).query), True),
+    ):
+        assert release.estimate(asked, 2).rests_on_model is alone
+
+
 def test_draws_are_kept_for_the_next_function_and_no_other_ones(monkeypatch):
     made, fresh = released(4), released(4)
     first = made.estimate(share, 5, 1)
@@ -125,6 +146,8 @@ def test_a_saved_release_says_the_same(tmp_path):
     [
         (3, TypeError, "function must take a model and return numbers"),
         (lambda model: "x", TypeError, "must return numbers, got str"),
+        (lambda model: [[1.0], [2.0, 3.0]], TypeError, "must return numbers, got list"),
+        (lambda model: model.total > 0, TypeError, "must return numbers, got booleans"),
         (lambda model: math.nan, ValueError, "not finite for the release's own model"),
         (lambda model: model.marginal(("b",))[0], ValueError, "Nothing that was measured tells of b"),
         (lambda model: model.marginal(("d",))[0], ValueError, "'d'"),
@@ -145,13 +168,34 @@ def test_a_function_that_fails_on_some_draws_says_on_how_many():
     with pytest.raises(ValueError, match="for 3 of 11 fits"):
         made.estimate(fails, 10)
     calls.clear()
-    with pytest.raises(ValueError, match="for 5 of 5 fits"):
+    with pytest.raises(ValueError, match="raises IndexError for 5 of 5 fits"):
         made.estimate(lambda model: calls.append(0) or [1.0][len(calls) - 1], 4)
+    calls.clear()
+    with pytest.raises(ValueError, match="is not finite or is of another shape for 2 of 5 fits"):
+        made.estimate(
+            lambda model: calls.append(0) or [1.0, 1.0, math.nan, [1.0], 1.0, 1.0][len(calls) - 1], 4
+        )
     for draws in (1, 0, 2.5):
         with pytest.raises((TypeError, ValueError), match="draws"):
             made.estimate(lambda model: 1.0, draws)
     with pytest.raises(ValueError, match=r"level.*1"):
         made.estimate(lambda model: 1.0, 3, level=1)
+
+
+def test_a_ratio_whose_denominator_comes_out_empty_has_no_error():
+    """A fit leaves small cells empty now and then, and divides by next to nothing there."""
+    made = released(0, [("a",)])
+    values = iter([1.0, 1.0, 1.1, 0.9, 1.2, 1e30, 0.8, 1.0])
+    with pytest.raises(ValueError, match=r"For 1 of 6 draws .* 1,000 times"):
+        made.estimate(lambda model: next(values), 6)
+    codes = iter([2, 2, 2, 2, 2, 2, 2, 3])  # a median of codes hardly ever moves, and has an error
+    assert made.estimate(lambda model: next(codes), 6).stderr > 0
+
+
+def test_draws_that_do_not_fit_are_refused_before_any_is_made():
+    for asked in (lambda made: made.tables(10**12), lambda made: made.estimate(lambda model: 1.0, 10**12)):
+        with pytest.raises(ValueError, match="draws of 3 measured cells need"):
+            asked(released(0, [("a",)]))
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])

@@ -130,7 +130,7 @@ def test_a_release_after_another(rows):
     assert "earlier release, whose cost is counted: a release by 'marginals'" in row[7]["evidence"]
     assert row[7]["status"] == "your decision" and row[17]["status"] == "not provided"
     assert "number of records is not protected" in row[4]["evidence"]
-    assert "but for the public number of records" in row[21]["evidence"]
+    assert "but for what is public: the number of records." in row[21]["evidence"]
     assert row[22]["status"] == "partly" and row[22]["facts"]["not_needed"] == ["visits"]
     assert row[22]["facts"]["measured"] == ["sex", "age"]
 
@@ -193,7 +193,9 @@ def test_columns_that_nobody_needed_are_named(small_release):
     asked = {name for each in small_release.workload.entries for name in each.clique}
     facts = told["hazards"][-1]["facts"]
     assert set(facts["not_needed"]) == set(small_release.domain.attributes) - asked
-    assert told["hazards"][7]["status"] == told["hazards"][14]["status"] == "not provided"  # a seed
+    for number in (1, 2, 3, 4, 5, 8, 15):  # a seed
+        assert told["hazards"][number - 1]["status"] == "not provided"
+    assert told["hazards"][0]["evidence"].startswith("The noise of this release protects nobody.")
 
 
 @pytest.mark.parametrize("name", ["dual-query", "mldp", "hdmm", "randomized-response", "privbayes"])
@@ -203,12 +205,17 @@ def test_every_kind_of_answer_has_its_rows(name):
     release = stored.release(name)
     told = assurance.of(release_folder.describe(release), release.estimates)
     assert len(told["hazards"]) == 22 and json.loads(json.dumps(told, allow_nan=False)) == told
-    assert told["hazards"][14]["facts"]["noisy_values"] == sum(m.values.size for m in release.measurements)
+    number = sum(m.values.size for m in release.measurements)
+    assert told["hazards"][14]["facts"]["noisy_values"] == number
+    said = {row["number"]: row["evidence"] for row in told["hazards"]}
+    assert ("No noise was added" in said[19]) is (number == 0)
+    assert ("has a 95 % interval" in said[9]) is (number > 0)
+    assert ("trained model" in said[12]) is (name == "mldp")
 
 
 def test_a_delta_that_no_rho_explains_is_said_to_be_part_of_the_sum(small_release):
     record = release_folder.describe(small_release)
-    record["spent"] = {"epsilon": "1", "delta": "0.000001"}
+    record |= {"spent": {"epsilon": "1", "delta": "0.000001"}, "secure": True}
     told = assurance.of(record, small_release.estimates)
     assert told["accounting"] == "approximate" and told["curve"] == [{"delta": "0.000001", "epsilon": "1"}]
     assert told["hazards"][1]["status"] == told["hazards"][2]["status"] == "partly"
@@ -219,7 +226,7 @@ def test_a_delta_that_no_rho_explains_is_said_to_be_part_of_the_sum(small_releas
 def test_a_delta_near_one_over_the_records_is_nobodys_strong_guarantee(small_release):
     record = release_folder.describe(small_release)
     for records, warns in ((99.0, False), (101.0, True)):
-        record |= {"spent": {"epsilon": "1", "delta": "0.001"}, "total": records}
+        record |= {"spent": {"epsilon": "1", "delta": "0.001"}, "total": records, "secure": True}
         told = assurance.of(record, small_release.estimates)
         assert (told["hazards"][1]["status"] == "your decision") is warns
         assert ("strong" in told["hazards"][0]["evidence"]) is not warns

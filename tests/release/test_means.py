@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
+from pgmjax.data.population import Population
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release.accuracy import CountEstimates
@@ -90,6 +91,24 @@ def test_draws_give_an_interval_to_what_was_not_measured_together():
     assert not bare.determined.any() and np.isnan(bare.intervals).all()
     low, high = drawn.intervals.T
     assert ((low < drawn.estimates) & (drawn.estimates < high)).all() and not drawn.determined.any()
+
+
+def test_nothing_bounds_a_mean_where_values_beyond_the_ends_count():
+    """By the domain's entry or by how the table was read; a condition may leave the end bins out."""
+    plain = pj.Domain({"x": {"min": 0, "max": 99, "step": 25}})
+    clips = pj.Domain({"x": {"min": 0, "max": 99, "step": 25, "clip": True}})
+    read = Population.of_table(plain, "clip")
+    both = "All smaller values and all larger values of x count as if they lay in its end bins"
+    for domain, population, where, said in (
+        (plain, None, None, ""),
+        (plain, Population(), None, ""),
+        (clips, None, None, both),
+        (plain, read, None, both),
+        (plain, read, "x>=50", "All larger values of x count"),
+        (clips, None, "x>=25,x<75", ""),
+    ):
+        notes = MeanQuery(domain, "x", (), where, population).notes
+        assert len(notes) == bool(said) and all(note.startswith(said) for note in notes)
 
 
 def test_a_count_hidden_in_noise_leaves_every_mean_possible():

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 
@@ -78,6 +79,9 @@ def test_intervals_hold_as_often_as_they_say_at_any_noise(m, noise, often, narro
         ([1.0, 2.0], [-1.0, 1.0], "table 0 are not"),
         ([1.0, 2.0], [1.0, math.nan], "table 1 are not"),
         ([1.0, 2.0], [1.0, math.inf], "table 1 are not"),
+        ([[1.0], [1.0, 2.0]], [1.0, 1.0], "as many for every table, got from 1 to 2"),
+        ([pd.Series({"a": 1.0, "b": 2.0}), pd.Series({"b": 2.0, "a": 1.0})], np.ones((2, 2)), "of table 1"),
+        ([pd.Series({"a": 1.0})] * 2, [pd.Series({"a": 1.0}), pd.Series({"b": 1.0})], "of table 1"),
     ],
 )
 def test_bad_input(estimates, variances, said):
@@ -85,7 +89,7 @@ def test_bad_input(estimates, variances, said):
         pj.uncertainty.combine(estimates, variances)
 
 
-@pytest.mark.parametrize("bad", [["x", "y"], [1j, 2.0], [[1.0], [1.0, 2.0]], None, {"a": 1}])
+@pytest.mark.parametrize("bad", [["x", "y"], [1j, 2.0], [True, False], None, {"a": 1}])
 def test_what_is_no_number_is_refused_unseen(bad):
     with pytest.raises(
         TypeError, match="must be numbers, one or an array of one shape for each table"
