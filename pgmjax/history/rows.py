@@ -124,6 +124,28 @@ class Rows:
             groups.append(TermGroup(attributes, numbers, rows, starts))
         return tuple(sorted(groups, key=lambda group: int(group.rows[0])))
 
+    def nested(self) -> np.ndarray:
+        """Return whether a row counts a part of what another counts, bool [rows, rows].
+
+        It does if no entry is below 0, and none above that of the other row; rows of several terms are left
+        out.
+
+        Example:
+            >>> from pgmjax.queries import Product, prefix
+            >>> Rows.of([Product({"age": prefix()})], Domain({"age": 2, "sex": 2})).nested().tolist()
+            [[True, True], [False, True]]
+        """
+        alone = np.flatnonzero(np.bincount(self.owner, minlength=self.num_rows) == 1)
+        term = np.searchsorted(self.owner, alone)
+        factors = self.coefficients[term]
+        inside = (factors[:, None] <= factors) & (factors >= 0)[:, None]
+        for vectors, at in zip(self.vectors, self.index[term].T, strict=True):
+            below = np.array([(one <= vectors).all(axis=1) & (one >= 0).all() for one in vectors])
+            inside &= below[at[:, None], at]
+        found = np.zeros((self.num_rows, self.num_rows), bool)
+        found[np.ix_(alone, alone)] = inside
+        return found
+
     def take(self, rows: Any) -> Rows:
         """Return the selected rows, in the given order: indices, a slice or a mask [rows]."""
         wanted = np.arange(self.num_rows)[rows].reshape(-1)

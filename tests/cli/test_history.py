@@ -217,6 +217,18 @@ def test_exact_answers_that_contradict_teach_nothing(folder, capsys):
     assert not (folder / "trained").exists()
 
 
+@pytest.mark.parametrize("part", ["a=0", '"a=0,b=1"', '"a<=1,b=1"'])
+def test_a_part_far_above_its_whole_is_refused(part, folder, capsys):
+    """Least squares finds nothing wrong: a cell below 0 would explain it."""
+    for value, refused in ((900, True), (105, False)):
+        (folder / "p.csv").write_text(f"query,value,stddev\n*,1000,5\na<=1,100,5\n{part},{value},5\n")
+        code = main(["history", "ask", "p.csv", "a=0", "--domain", "d.json"])
+        assert code == 2 * refused
+        assert ("Answer 3 counts a part of what answer 2 counts" in capsys.readouterr().err) is refused
+    (folder / "p.csv").write_text("query,value,stddev\n*,1000,5\nb=1,100,5\na=0,900,5\n")  # no part
+    assert main(["history", "ask", "p.csv", "a=0", "--domain", "d.json"]) == 0
+
+
 def test_what_a_trained_model_refuses(folder, capsys):
     assert main(["history", "train", "h.csv", "--domain", "d.json", "--out", "trained"]) == 0
     assert main(["history", "ask", "trained", "a=0", "--method", "ridge"]) == 2
