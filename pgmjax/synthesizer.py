@@ -409,12 +409,17 @@ def _described(domain: Any) -> Domain | Draft | None:
         "domain must be a Domain, a domain file or its content",
         'write {"age": {"min": 0, "max": 99}, "sex": ["F", "M"]}. Nothing was spent',
     )
+    if isinstance(domain, Mapping) and not domain:
+        raise ValueError(
+            "The domain describes no column: write an entry for each, or leave it out and find them with "
+            "discover=0.1 here. Nothing was spent."
+        )
     try:
         draft = Draft(domain) if isinstance(domain, Mapping) else Draft.read(domain)
     except (TypeError, ValueError) as error:
         if not isinstance(domain, Mapping):
             raise
-        raise type(error)(in_python(str(error))) from None
+        raise type(error)(f"{in_python(str(error))} Nothing was spent.") from None
     return draft if draft.open else Domain(draft.closed)
 
 

@@ -279,6 +279,13 @@ def test_arguments_are_as_in_scikit_learn(fitted):
         pj.Synthesizer(epsilon=1)
 
 
+def test_a_domain_without_columns_is_refused():
+    with pytest.raises(ValueError, match=r"describes no column.*Nothing was spent"):
+        pj.Synthesizer(epsilon=1, relation="add-remove").fit(FRAME, {})
+    with pytest.raises(ValueError, match="Nothing was spent"):
+        pj.Synthesizer(epsilon=1, relation="add-remove").fit(FRAME, {"job": {"labels": []}})
+
+
 def test_a_second_fit_is_refused_before_it_spends(fitted):
     before = fitted.release
     with pytest.raises(ValueError, match=r"already fitted.*Nothing was spent"):

@@ -643,7 +643,7 @@ def of_columns(arguments: argparse.Namespace, domain: Any, record: Any) -> Itera
     others = [weights] * (weights is not None) + ([] if unit is None else [unit["column"]])
     left = sum(not places_of(name, [*(domain or ()), *others]) for name in names)
     if left:
-        yield f"Columns left out, as the domain has none such: {left} (pgmjax domain check names them)."
+        yield f"Columns that the domain does not name were left out: {left} (pgmjax domain check names them)."
     if left and unit is None:
         yield (
             "Each record is protected by itself. If a column says whose it is, --unit COLUMN protects a "

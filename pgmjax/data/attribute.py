@@ -28,7 +28,7 @@ from pgmjax.data.encoding import (
     steps_of,
     text_of,
 )
-from pgmjax.data.value import decimal_places
+from pgmjax.data.value import decimal_places, moment_text
 from pgmjax.data.withheld import held_back
 
 OTHER = "other"
@@ -541,18 +541,26 @@ def _no_value(attribute: Attribute, value: Any) -> str:
         raw = _raw_code(attribute, value) if isinstance(value, str | int | float) else OUTSIDE
         if 0 <= raw < len(names):
             name, here = attribute.name, names[raw]
-            text = f"{name}={here}, or both bounds, such as {name}>=18,{name}<35"
+            text = (
+                f"{name}={here}, or both bounds, as in {_between(attribute, attribute.bins[raw : raw + 2])}"
+            )
             written = (
                 text if isinstance(value, str) else f"{here!r}, or pgmjax.queries.Code({raw}) for its code"
             )
             return f"{shown} is in {here}, a bin of {name!r}: write {written}."
         return (
             f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}; bounds "
-            f"stand in a condition in text, as in {attribute.name}>=18,{attribute.name}<35, which every "
+            f"stand in a condition in text, as in {_between(attribute, attribute.bins[:2])}, which every "
             "model, history and session takes as a query."
         )
     meant = checks.did_you_mean(value, names) if isinstance(value, str) else ""
     return f"{shown} is not a value of {attribute.name!r}: it has {some}.{meant}"
+
+
+def _between(attribute: Attribute, edges: tuple[float, ...]) -> str:
+    """Return the condition that a value lies between two edges."""
+    low, high = (moment_text(each, attribute.time) if attribute.time else f"{each:g}" for each in edges)
+    return f"{attribute.name}>={low},{attribute.name}<{high}"
 
 
 def _names_of_cells(attribute: Attribute, bins: tuple[float, ...]) -> list[str]:

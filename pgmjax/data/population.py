@@ -243,6 +243,7 @@ class Population:
         if self.drops:
             rare = ", such as a rare label" if self.discovered else ""
             heavy = "" if self.max_weight is None else f", or with a weight above {self.max_weight:,},"
+            heavy = heavy or "," * bool(rare)
             yield f"A record with a value that is not in the domain{rare}{heavy} is left out."
         if self.caps_weights:
             yield f"A weight above {self.max_weight:,} counts as {self.max_weight:,}, one below 0 as 0."

@@ -256,7 +256,10 @@ class Analysed(Named):
             ValueError: m is below 2, rows below 1, records have weights, or nothing was measured.
         """
         checks.optional("pandas", extra="demo")
-        return [arrow.table(columns).to_pandas() for _, columns in self.drawn_columns(m, seed, rows)]
+        return [
+            arrow.table(columns).to_pandas(date_as_object=False)
+            for _, columns in self.drawn_columns(m, seed, rows)
+        ]
 
     def estimate(
         self: Any,

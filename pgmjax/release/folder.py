@@ -26,6 +26,7 @@ from pgmjax._internal.migration import READS
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.data import text_file
+from pgmjax.data.domain import Domain
 from pgmjax.data.population import Population
 from pgmjax.estimation.constraints import kind_of
 from pgmjax.estimation.estimator import MAX_ENTROPY, Estimator, Fit
@@ -463,6 +464,11 @@ class SavedRelease(Analysed):
         return self.record.get("seed")
 
     @property
+    def domain(self) -> Domain:
+        """The attributes and their values."""
+        return self.model.domain
+
+    @property
     def weighted(self) -> bool:
         """True if records had weights."""
         return bool(self.record.get("weighted"))
@@ -728,6 +734,8 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel | SavedRele
         raise ValueError(f"{place} is a file, and load takes the folder of a release or a model: {reads}.")
     if (place / "history.json").is_file():
         raise ValueError(f"{place} is a history of answers: write history.History.load(folder).")
+    if (place / "perturbed.json").is_file():
+        raise ValueError(f"{place} is a perturbed table: write local.load(folder).")
     if any((place / name).is_file() for name in ("release.json", FIT_RECORD)):
         return opened(folder)
     if (place / predictor.FOLDER.record).is_file():

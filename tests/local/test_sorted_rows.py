@@ -41,6 +41,8 @@ def test_rows_stay_whole_and_their_order_says_nothing(encoding, tmp_path):
     cells = given["d"] * 2 + given["b"]
     assert found == sorted(zip(cells.tolist(), given["a"].tolist(), given["c"].tolist(), strict=True))
     assert pj.local.load(tmp_path / "t").row_order == "sorted"
+    with pytest.raises(ValueError, match=r"perturbed table: write local\.load"):
+        pj.load(tmp_path / "t")
 
 
 def stored(path):

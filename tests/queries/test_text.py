@@ -112,7 +112,7 @@ ERRORS = {
     "age>20": "write age<20 for age<=20, or age>=20 for age>20",
     "age<99": "write age<=99",
     "age>=99": "write age<=99",
-    "age=25": "'25' is in .20, 30., a bin of 'age'",
+    "age=25": r"'25' is in .20, 30., a bin of 'age'.*as in age>=20,age<30\.",
     "price<=2": "2 cuts through a bin of 'price'; nearest edges: 1",
     "price>=0": "cuts through a bin of 'price'",
     "age<20,age>=20": "No value of 'age' satisfies",

@@ -339,19 +339,22 @@ def test_people_are_simulated_and_noise_is_added():
 def test_a_release_gives_frames(tmp_path):
     rng = np.random.default_rng(0)
     table = people(rng, 500)
-    labelled = pj.Domain({"a": ["x", "y", "z"], "b": 2, "c": 4})
+    months = {"from": "2024-01-01", "to": "2024-04-30", "step": "month"}
+    labelled = pj.Domain({"a": ["x", "y", "z"], "b": 2, "c": months})
     data = pj.Dataset.from_columns(labelled, table)
     kind = pj.mechanisms.Marginals(1, "replace-one", backend=pj.privacy.SeededBackend(0, insecure=True))
     release = kind.run(data, pj.Workload.all_kway(labelled, 2), show_progress=False)
     frames = release.tables(3, rows=50)
     assert [frame.shape for frame in frames] == [(50, 3)] * 3
     assert set(frames[0]["a"]) <= {"x", "y", "z"} and not frames[0].equals(frames[1])
+    assert frames[0]["c"].dtype.kind == "M"
     assert release.tables(2)[0].shape == (500, 3)
     assert all(one.equals(two) for one, two in zip(release.tables(2), release.tables(2), strict=True))
     with pytest.raises(ValueError, match="m must be an integer >= 2"):
         release.tables(1)
     release.save(tmp_path / "r")
     saved = pj.load(tmp_path / "r").tables(3, rows=50)
+    assert pj.load(tmp_path / "r").domain == release.domain == labelled
     assert all(one.equals(two) for one, two in zip(frames, saved, strict=True))
     from_other = release.with_prior(of_counts(np.full((3, 2, 4), 20.0), labelled))
     from_other.save(tmp_path / "other")
