@@ -300,11 +300,11 @@ def _check_agreement(history: History, total: float | None) -> None:
     with warnings.catch_warnings(action="ignore"):  # it is an error here
         fitted = KernelPCA.of(history, total=total).fitted()
     _check_sizes(history, total)
-    _check_parts(history)
     left, known = history.values - fitted.values, fitted.stddevs
     assert known is not None  # of all methods that fit by the spectrum
     if told := contradiction(history.values, fitted.values, history.stddevs, total):
         raise ValueError(told[0].upper() + told[1:])
+    _check_parts(history)
     # a residual varies by less than its noise, and that by nothing where an answer stands alone
     free = history.stddevs**2 - known**2
     own = np.abs(left) / np.sqrt(np.maximum(free, 1e-9 * history.stddevs**2))

@@ -251,7 +251,7 @@ def test_other_ways_to_ask_a_module_stay_as_they_are():
         (lambda: pj.Domain({"sex": {"F", "M"}}), r'"labels": \["F", "M"\]\}\.$'),
         (
             lambda: pj.Synthesizer(epsilon=1, relation="add-remove").fit(FRAME, {"sex": {"F"}}),
-            r'or "sex": "discover"\.$',
+            r'or "sex": "discover"\. Nothing was spent\.$',
         ),
         (lambda: pj.privacy.Budget(1).split(2), r"\[1, 1\]"),
         (lambda: pj.Estimator().fit(DOMAIN, [NOISY], callback=lambda: 0), "write lambda progress"),

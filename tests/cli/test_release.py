@@ -80,7 +80,7 @@ def test_columns_that_were_left_out_are_counted_and_not_named(table, small_colum
     more = {"unit": "person", "max_records": "2"} if unit else {}
     assert main(arguments(table, **more)) == 0
     said = capsys.readouterr().out
-    assert f"has none such: {1 if unit else 2} (pgmjax domain check" in said
+    assert f"not name were left out: {1 if unit else 2} (pgmjax domain check" in said
     assert ("--unit COLUMN protects" in said) is not unit and "secretname" not in said
 
 
