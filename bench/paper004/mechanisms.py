@@ -163,7 +163,7 @@ def dual_query(table: Table, seed: int, epsilon: float, steps: int = GAME_STEPS)
     mechanism = pj.mechanisms.DualQuery(
         epsilon, REPLACE, DELTA, **accounting, seed=seed, backend=noise(seed), estimator=estimator
     )
-    with arm(line, "optimum", max(1, 2 * (steps // GAME_STEPS))):  # later steps of Loans are the longer ones
+    with arm(line, "optimum", max(1, 2 * (steps // GAME_STEPS))):  # 10,000 of Loans did not end in half of it
         release = mechanism.run(table.data, table.workload, show_progress=False)
         records = [release.transcript.answer(entry.query) for entry in table.workload.entries]
         line["errors"] = {"paper": relative(table.exact, records), "optimum": table.error(release.model)}
