@@ -342,7 +342,35 @@ class Analysed(Named):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for a copy or a pickle, without the models drawn last, which may be many."""
-        return {name: value for name, value in self.__dict__.items() if name != "_last_drawn"}
+        return {k: value for k, value in self.__dict__.items() if k not in ("_last_drawn", "_about")}
+
+    @functools.cached_property
+    def _about(self: Any) -> GraphicalModel:
+        """The model that draws are about, the same for all seeds: of the noisy answers, without a pull."""
+        domain, measurements, total = self.model.domain, self.estimates.measurements, self.estimates.total
+        first, again = self._estimators
+
+        def alone(rows: _Rows, before: Sequence[GraphicalModel] | None) -> list[GraphicalModel]:
+            if before is None:
+                return [first.fit(domain, row, total).model for row in rows]
+            # changed answers are nobody's: that they do not add up to the total is no news
+            with warnings.catch_warnings(action="ignore"):
+                pairs = zip(rows, before, strict=True)
+                return [again.fit(domain, row, one.total, one).model for row, one in pairs]
+
+        return debiased([measurements], alone)[0]
+
+    @functools.cached_property
+    def _estimators(self: Any) -> tuple[Estimator, Estimator]:
+        """What fits a draw first, and what goes on from that with changed answers."""
+        # a model that was pulled towards independence has too little dependence, and so would its draws
+        domain, measurements = self.model.domain, self.estimates.measurements
+        first = PLAIN
+        if PLAIN.plan(domain, [each.clique for each in measurements]).oracle.forecast.work > _WIDE:
+            pull = PULLED.fit(domain, measurements, self.estimates.total).regularisation
+            weight = "none" if pull is None else _LEFT * pull.weight
+            first = dataclasses.replace(PULLED, regularisation=weight)
+        return first, dataclasses.replace(first, max_steps=_STEPS_AGAIN)
 
     @functools.cached_property
     def _last_drawn(self) -> dict[tuple[int, int, bool], tuple[GraphicalModel, list[GraphicalModel]]]:
@@ -381,33 +409,17 @@ class Analysed(Named):
         A prior and public facts that the release's model was fitted to are no part of them: tables do not
         profit from these, and how far they moved the model counts as an error of an estimate.
         """
-        # a model that was pulled towards independence has too little dependence, and so would its draws
         domain, measurements, total = self.model.domain, self.estimates.measurements, self.estimates.total
-        estimator = PLAIN
-        cliques = [each.clique for each in measurements]
-        if PLAIN.plan(domain, cliques).oracle.forecast.work > _WIDE:
-            pull = PULLED.fit(domain, measurements, total).regularisation
-            weight = "none" if pull is None else _LEFT * pull.weight
-            estimator = dataclasses.replace(PULLED, regularisation=weight)
-
-        again = dataclasses.replace(estimator, max_steps=_STEPS_AGAIN)
-
-        def alone(rows: _Rows, before: Sequence[GraphicalModel] | None) -> list[GraphicalModel]:
-            if before is None:
-                return [estimator.fit(domain, row, total).model for row in rows]
-            # changed answers are nobody's: that they do not add up to the total is no news
-            with warnings.catch_warnings(action="ignore"):
-                pairs = zip(rows, before, strict=True)
-                return [again.fit(domain, row, one.total, one).model for row, one in pairs]
+        first, again = self._estimators
 
         def together(rows: _Rows, before: Sequence[GraphicalModel] | None) -> list[GraphicalModel]:
             if before is None:
-                return [each.model for each in estimator.fit_batch(domain, rows, total)]
+                return [each.model for each in first.fit_batch(domain, rows, total)]
             totals = [one.total for one in before]
             return [each.model for each in again.fit_batch(domain, rows, totals, before)]
 
-        (plain,) = debiased([measurements], alone)
-        return plain, draws_of(plain, measurements, draws, seed, fitted=together, people=people)
+        about = self._about
+        return about, draws_of(about, measurements, draws, seed, fitted=together, people=people)
 
     def _rests_on_model(self: Any, asked: set[Query]) -> bool:
         """Return whether the noisy answers do not determine one of some queries.
