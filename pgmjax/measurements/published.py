@@ -157,9 +157,9 @@ def _conditions(table: Any, domain: Domain, given: Mapping[str, float | None]) -
         raise ValueError("These are the answers of a release, from its model: give its measurements.parquet.")
     if strange or "value" not in table.column_names:
         raise _of_queries(table.column_names)
-    for number, record in enumerate(table.to_pylist(), 1):
+    values = _numbers("value", table.column("value").to_pylist(), _every_row(table))
+    for number, (value, record) in enumerate(zip(values, table.to_pylist(), strict=True), 1):
         text, where = str(record["query"] or "").strip(), f"Row {number}"
-        (value,) = _numbers("value", [record["value"]])
         if math.isnan(value):
             raise ValueError(f"{where}: the value is empty: leave out queries that were not answered.")
         try:
@@ -282,7 +282,7 @@ def _own(
     """
     asked = _metadata(table, QUERIES)  # null for all cells, false for what was too long to be written
     cliques, rows = table.column("clique").to_pylist(), np.array(table.column("row").to_pylist(), np.int64)
-    values = _numbers("value", table.column("value").to_pylist())
+    values = _numbers("value", table.column("value").to_pylist(), _every_row(table))
     fields = {
         name: table.column(name).to_pylist()
         for name in ("stddev", "noise", "scale")
@@ -478,7 +478,7 @@ def _groups(table: Any, domain: Domain) -> Iterator[_Group]:
     # what tells of noise is no table of records, of which no value is quoted
     quoted = bool({*_FIELDS[1:]} & {*table.column_names})
     columns = {name: _codes(domain.attribute(name), table.column(name).to_pylist(), quoted) for name in names}
-    values = _numbers("value", table.column("value").to_pylist(), quoted)
+    values = _numbers("value", table.column("value").to_pylist(), _every_row(table), quoted)
     fields = {name: table.column(name).to_pylist() for name in _FIELDS[1:] if name in table.column_names}
     named = np.array([columns[name] >= 0 for name in names], bool).reshape(len(names), -1).T
     for mask in dict.fromkeys(map(tuple, named.tolist())):
@@ -525,12 +525,27 @@ def _codes(attribute: Attribute, texts: Sequence[Any], quoted: bool) -> np.ndarr
     return np.array([codes[value] for value in texts], np.int64)
 
 
-def _numbers(name: str, column: Sequence[Any], quoted: bool = True) -> np.ndarray:
-    """Return numbers [rows], NaN for none; a NaN that was written as such is refused, quoted or not."""
+def _every_row(table: Any) -> range:
+    """Return the numbers of a file's rows, from 1."""
+    return range(1, 1 + table.num_rows)
+
+
+def _numbers(
+    name: str, column: Sequence[Any], lines: Sequence[int] | np.ndarray = (), quoted: bool = True
+) -> np.ndarray:
+    """Return numbers [rows], NaN for none; a NaN that was written as such is refused, quoted or not.
+
+    Args:
+        name: of the column.
+        column: what was read [rows].
+        lines: the number of each row in the file; () if whoever asks says it.
+        quoted: whether a value that is no number may be shown.
+    """
     numbers = np.full(len(column), np.nan)
     for k, value in enumerate(column):
         if value is None or (isinstance(value, str) and value.strip() == ""):
             continue
+        said = f"Row {lines[k]}: {name} must be" if len(lines) else f"{name} must be"
         readable = False
         with contextlib.suppress(TypeError, ValueError):
             numbers[k], readable = float(value), True
@@ -541,12 +556,9 @@ def _numbers(name: str, column: Sequence[Any], quoted: bool = True) -> np.ndarra
             elif re.fullmatch(r"\s*\d{1,3}([ ,.'\u00a0\u202f]\d{3})+\s*", str(value)):
                 then = "leave out the separator of thousands"
             came = f", got {value!r}" if quoted else ""
-            raise ValueError(f"Row {k + 1}: {name} must be a number such as 1180 or 0.5{came}: {then}.")
+            raise ValueError(f"{said} a number such as 1180 or 0.5{came}: {then}.")
         if not math.isfinite(numbers[k]):
-            raise ValueError(
-                f"Row {k + 1}: {name} must be a finite number, got {value}: leave it empty where none was "
-                "published."
-            )
+            raise ValueError(f"{said} a finite number, got {value}: leave it empty where none was published.")
     return numbers
 
 
@@ -611,7 +623,7 @@ def _stddevs(group: _Group, given: Mapping[str, float | None]) -> np.ndarray:
     """Return the standard deviation [rows] of noise and rounding together."""
     parts = []
     for name in ("stddev", "rounded_to"):
-        column = _numbers(name, group.fields[name]) if name in group.fields else None
+        column = _numbers(name, group.fields[name], group.lines) if name in group.fields else None
         if column is None:
             column = np.full(len(group.values), np.nan if given[name] is None else given[name])
         bad = np.flatnonzero(column <= 0 if name == "stddev" else column < 0)
