@@ -362,7 +362,7 @@ class Analysed(Named):
 
     @functools.cached_property
     def _estimators(self: Any) -> tuple[Estimator, Estimator]:
-        """What fits a draw first, and what goes on from that with changed answers."""
+        """The estimators of a draw: of its first fit, and of those that go on from it with changed answers."""
         # a model that was pulled towards independence has too little dependence, and so would its draws
         domain, measurements = self.model.domain, self.estimates.measurements
         first = PLAIN
