@@ -35,7 +35,13 @@ from pgmjax.history import (
     posterior,
 )
 from pgmjax.history.bayes.inference import Claim, Verdict
-from pgmjax.history.history import DESCRIPTION, IMPOSSIBLE_DEVIATIONS, History, contradiction
+from pgmjax.history.history import (
+    DESCRIPTION,
+    IMPOSSIBLE_DEVIATIONS,
+    History,
+    contradiction,
+    part_above_whole,
+)
 from pgmjax.history.rows import Rows
 from pgmjax.learning import Learner, predictor
 from pgmjax.learning.encodings import as_encoding
@@ -282,19 +288,6 @@ def _check_sizes(history: History, total: float | None) -> None:
         first += len(over)
 
 
-def _check_parts(history: History) -> None:
-    """Reject a count of a part that is far above that of the whole, which least squares does not know."""
-    spread = np.sqrt(np.add.outer(history.stddevs**2, history.stddevs**2))
-    over = np.where(history.rows.nested(), np.subtract.outer(history.values, history.values) / spread, 0)
-    part, whole = np.unravel_index(int(np.argmax(over)), over.shape)
-    if over[part, whole] > IMPOSSIBLE_DEVIATIONS:
-        raise ValueError(
-            f"Answer {part + 1} counts a part of what answer {whole + 1} counts, and is "
-            f"{over[part, whole]:,.0f} standard deviations of their noise above it. Correct one of them or "
-            "its standard deviation."
-        )
-
-
 def _check_agreement(history: History, total: float | None) -> None:
     """Reject answers that noise of the stated size cannot explain, such as exact ones that contradict."""
     with warnings.catch_warnings(action="ignore"):  # it is an error here
@@ -302,9 +295,11 @@ def _check_agreement(history: History, total: float | None) -> None:
     _check_sizes(history, total)
     left, known = history.values - fitted.values, fitted.stddevs
     assert known is not None  # of all methods that fit by the spectrum
-    if told := contradiction(history.values, fitted.values, history.stddevs, total):
+    told = contradiction(history.values, fitted.values, history.stddevs, total)
+    if told is None and history.num_rows <= _CHECKED:
+        told = part_above_whole(history)
+    if told:
         raise ValueError(told[0].upper() + told[1:])
-    _check_parts(history)
     # a residual varies by less than its noise, and that by nothing where an answer stands alone
     free = history.stddevs**2 - known**2
     own = np.abs(left) / np.sqrt(np.maximum(free, 1e-9 * history.stddevs**2))

@@ -541,26 +541,32 @@ def _no_value(attribute: Attribute, value: Any) -> str:
         raw = _raw_code(attribute, value) if isinstance(value, str | int | float) else OUTSIDE
         if 0 <= raw < len(names):
             name, here = attribute.name, names[raw]
-            text = (
-                f"{name}={here}, or both bounds, as in {_between(attribute, attribute.bins[raw : raw + 2])}"
-            )
+            text = f"{name}={here}, or both bounds, as in {_between(attribute, raw)}"
             written = (
                 text if isinstance(value, str) else f"{here!r}, or pgmjax.queries.Code({raw}) for its code"
             )
             return f"{shown} is in {here}, a bin of {name!r}: write {written}."
         return (
             f"{attribute.name!r} is binned and {shown} is not one of its bins: write one of {some}; bounds "
-            f"stand in a condition in text, as in {_between(attribute, attribute.bins[:2])}, which every "
+            f"stand in a condition in text, as in {_between(attribute, 0)}, which every "
             "model, history and session takes as a query."
         )
     meant = checks.did_you_mean(value, names) if isinstance(value, str) else ""
     return f"{shown} is not a value of {attribute.name!r}: it has {some}.{meant}"
 
 
-def _between(attribute: Attribute, edges: tuple[float, ...]) -> str:
-    """Return the condition that a value lies between two edges."""
-    low, high = (moment_text(each, attribute.time) if attribute.time else f"{each:g}" for each in edges)
-    return f"{attribute.name}>={low},{attribute.name}<{high}"
+def edge_text(attribute: Attribute, edge: float) -> str:
+    """Return an edge of a bin as it is written in a condition, with all its digits."""
+    if attribute.time is not None:
+        return moment_text(edge, attribute.time)
+    return str(int(edge)) if float(edge).is_integer() else repr(float(edge))
+
+
+def _between(attribute: Attribute, code: int) -> str:
+    """Return the condition that a value lies in a bin."""
+    low, high = (edge_text(attribute, each) for each in (attribute.bins or ())[code : code + 2])
+    closed = attribute.grid is None and code == len(attribute.bins or ()) - 2
+    return f"{attribute.name}>={low},{attribute.name}<{'=' * closed}{high}"
 
 
 def _names_of_cells(attribute: Attribute, bins: tuple[float, ...]) -> list[str]:
@@ -570,7 +576,7 @@ def _names_of_cells(attribute: Attribute, bins: tuple[float, ...]) -> list[str]:
         return [_date_name(int(low), int(high), attribute.time) for low, high in pairs]
     if attribute.grid is not None:
         return [_grid_name(low, high, attribute.grid) for low, high in pairs]
-    edges = [str(int(edge)) if edge.is_integer() else repr(edge) for edge in bins]
+    edges = [edge_text(attribute, edge) for edge in bins]
     names = [f"[{low}, {high})" for low, high in itertools.pairwise(edges)]
     names[-1] = names[-1][:-1] + "]"
     return names

@@ -308,11 +308,14 @@ class Population:
         Returns:
             A sentence; "" if every number lies in the cell that counts it.
         """
-        also = [cell.also for cell in self.of_cells({name: codes}).merged if cell.also in _BEYOND]
-        if not also:
+        found = {cell.also: cell for cell in self.of_cells({name: codes}).merged if cell.also in _BEYOND}
+        if not found:
             return ""
-        values = " and ".join(also).capitalize()
-        return f"{values} of {name} count as if they lay in its end bins, and nothing bounds their mean."
+        ends = " and ".join("last" if _BEYOND.index(also) % 2 else "first" for also in found)
+        values, cells = " and ".join(found).capitalize(), "cells" if len(found) > 1 else "cell"
+        return (
+            f"{values} of {name} count as if they lay in its {ends} {cells}, and nothing bounds their mean."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the population for JSON, with its words; `from_dict` reads it back."""

@@ -79,6 +79,29 @@ def contradiction(
     )
 
 
+def part_above_whole(history: History) -> str | None:
+    """Return what is wrong with a count of a part that is far above that of the whole.
+
+    Least squares does not know that no cell has fewer than 0 records.
+    """
+    nested = history.rows.nested()
+    values, variances = history.values, history.stddevs**2
+    spread = np.add.outer(variances, variances)
+    if history.covariance is not None:
+        spread -= 2 * history.covariance
+    more = np.subtract.outer(values, values) - _FIT_ROUNDING * np.abs(values).max(initial=0)
+    above = np.zeros(more.shape)
+    np.divide(more, np.sqrt(spread), out=above, where=nested & ~nested.T & (spread > 0))
+    part, whole = np.unravel_index(int(np.argmax(above)), above.shape)
+    if not above[part, whole] > IMPOSSIBLE_DEVIATIONS:
+        return None
+    return (
+        f"answer {part + 1} can be no larger than answer {whole + 1}, of which it counts a part, and is "
+        f"{above[part, whole]:,.0f} standard deviations of their noise above it. Correct one of them or its "
+        "standard deviation."
+    )
+
+
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class History:
     """Noisy linear answers about one table, in the order they were given.

@@ -140,8 +140,7 @@ class Rows:
         factors = self.coefficients[term]
         inside = (factors[:, None] <= factors) & (factors >= 0)[:, None]
         for vectors, at in zip(self.vectors, self.index[term].T, strict=True):
-            below = np.array([(one <= vectors).all(axis=1) & (one >= 0).all() for one in vectors])
-            inside &= below[at[:, None], at]
+            inside &= _below(vectors)[at[:, None], at]
         found = np.zeros((self.num_rows, self.num_rows), bool)
         found[np.ix_(alone, alone)] = inside
         return found
@@ -424,6 +423,18 @@ class VectorTable:
         if block not in self._blocks:
             self._blocks[block] = self.add(block.matrix(self._size))
         return self._blocks[block]
+
+
+def _below(vectors: np.ndarray) -> np.ndarray:
+    """Return whether no entry of a vector is below 0 or above that of another, bool [vectors, vectors]."""
+    positive = (vectors > 0).astype(np.float32)
+    above = positive @ (1 - positive).T  # over how many entries one is above 0 where the other is not
+    below: np.ndarray = np.equal(above, 0) & (vectors >= 0).all(axis=1)[:, None]
+    if not np.isin(vectors, (0, 1)).all():
+        for place, one in enumerate(vectors):
+            near = np.flatnonzero(below[place])
+            below[place, near] = (one <= vectors[near]).all(axis=1)
+    return below
 
 
 def _assembled(domain: Domain, num_rows: int, parts: list[Part], tables: list[VectorTable]) -> Rows:

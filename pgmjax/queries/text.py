@@ -20,10 +20,9 @@ import numpy as np
 
 from pgmjax import queries
 from pgmjax._internal import checks
-from pgmjax.data.attribute import Attribute, code_of
+from pgmjax.data.attribute import Attribute, code_of, edge_text
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Notation
-from pgmjax.data.entry import moment_text
 from pgmjax.queries.blocks import AttributeQuery
 
 _OPERATORS = ("<=", ">=", "!=", "==", "=", "<", ">")
@@ -474,7 +473,7 @@ def _below_in_bins(
     if cut.any() and (beyond or not interpolate):
         ends = edges[1:-1] if attribute.clip else edges
         near = [*ends[ends < bound][-1:], *ends[ends > bound][:1]]
-        words = " and ".join(_written(attribute, edge) for edge in near)
+        words = " and ".join(edge_text(attribute, edge) for edge in near)
         raise ValueError(f"{value} cuts through a bin of {name!r}; nearest edges: {words or 'none'}.")
     return np.asarray(below)
 
@@ -488,10 +487,6 @@ def _below_in_pieces(
     steps = np.round((bound - low) / grid, 6)
     points = np.floor(steps) + 1 if included else np.ceil(steps)
     return np.asarray(np.clip(points / np.rint((high - low) / grid), 0.0, 1.0))
-
-
-def _written(attribute: Attribute, edge: float) -> str:
-    return moment_text(edge, attribute.time) if attribute.time is not None else f"{edge:g}"
 
 
 def _number(attribute: Attribute, value: str) -> float | None:

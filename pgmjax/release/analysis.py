@@ -47,6 +47,7 @@ attributes with all pairs 56 CPU seconds, and 2.8 with a tenth. Of small models 
 too narrow."""
 _FAR = 1000
 """How many times as far as most a draw may be from the fit. Of a normal distribution, 5 times are rare."""
+_MOST_LOOKED_FOR = 10**6  # answers of which it is looked whether they are determined
 _INSTEAD = "ask for what each model has, such as a difference instead of a ratio"
 _Rows = Sequence[Sequence[LinearMeasurement]]
 
@@ -362,7 +363,7 @@ class Analysed(Named):
 
     @functools.cached_property
     def _estimators(self: Any) -> tuple[Estimator, Estimator]:
-        """The estimators of a draw: of its first fit, and of those that go on from it with changed answers."""
+        """The estimators of a draw: of its first fit, and of those that go on from it."""
         # a model that was pulled towards independence has too little dependence, and so would its draws
         domain, measurements = self.model.domain, self.estimates.measurements
         first = PLAIN
@@ -382,23 +383,23 @@ class Analysed(Named):
     ) -> tuple[GraphicalModel, list[GraphicalModel]]:
         """Return the model of a fit that little or nothing pulls, and those of draws of the noisy answers."""
         key = draws, checks.integer("seed", seed, low=0), bool(people)
-        self._check_room(draws)
         last = self._last_drawn
         found = last.get(key)
         if found is None:
+            last.clear()  # they take memory too
+            self._check_room(draws)
             found = self._fitted_draws(*key)
-            last.clear()  # those of others take memory too
             last[key] = found
         return found
 
     def _check_room(self: Any, draws: int) -> None:
         """Refuse draws whose models do not fit in memory."""
         cells = sum(self.model.domain.size(each.clique) for each in self.estimates.measurements)
-        need, free = draws * cells * _BYTES_A_CELL, memory.available_bytes()
-        if need > free:
+        one, free = cells * _BYTES_A_CELL, memory.available_bytes()
+        if draws * one > free:
             raise ValueError(
-                f"{draws:,} draws of {cells:,} measured cells need {memory.readable_bytes(need)}, and "
-                f"{memory.readable_bytes(free)} are free: take fewer, such as 20 tables or 100 draws."
+                f"{draws:,} draws of {cells:,} measured cells need {memory.readable_bytes(draws * one)}, and "
+                f"{memory.readable_bytes(free)} are free, enough for {free // one:,}: take no more."
             )
 
     def _fitted_draws(
@@ -438,9 +439,11 @@ class Analysed(Named):
 
     def _is_determined(self: Any, query: Query) -> bool:
         """Return whether the noisy answers determine all answers to a query, as far as that is looked for."""
-        together = [each for each in self.estimates.measurements if {*query.clique} <= {*each.clique}]
-        if not together or any(each.query.is_identity for each in together):
-            return bool(together)
+        names = {*query.clique}
+        if any(each.query.is_identity and names <= {*each.clique} for each in self.estimates.measurements):
+            return True
+        if query.num_rows(self.model.domain) > _MOST_LOOKED_FOR:  # such as all cells of the table
+            return False
         found = self.estimates.unbiased(query)  # a mechanism may have merged cells before it measured them
         return found is not None and bool(found.determined.all())
 
@@ -517,12 +520,14 @@ def _values(
             f"error: {_INSTEAD}."
         )
     distances = np.abs(np.stack(found[1:]) - found[0]).reshape(len(found) - 1, -1)
-    usual = np.median(distances, axis=0)
-    far = int(((distances > _FAR * usual) & (usual > 0)).any(axis=1).sum())
+    # a count that most draws leave empty moves by many times next to nothing, and by no more than the total
+    usual = np.maximum(_FAR * np.median(distances, axis=0), models[0].total)
+    far = int((distances > usual).any(axis=1).sum())
     if far:
         raise ValueError(
-            f"For {far} of {len(distances)} draws the function is over {_FAR:,} times as far from its value "
-            f"as for most, like a ratio with a denominator near 0, and has no standard error: {_INSTEAD}."
+            f"In {far} of {len(distances)} draws the function is more than {_FAR:,} times as far from its "
+            "value as in most draws, as a ratio is whose denominator is near 0. It has no standard error: "
+            f"{_INSTEAD}."
         )
     return found
 

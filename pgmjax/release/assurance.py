@@ -323,7 +323,7 @@ def _beside_claim(release: ReleaseRecord) -> str:
     paid = sum(each.cost is not None for each in release.inputs)
     why = "it adds up what each input claims" if paid > 1 else "costs are rounded up"
     claim = f"epsilon {release.spent['epsilon']} at delta {release.spent['delta']}"
-    return f"The claim, {claim}, is not below the epsilon that rho gives there: {why}."
+    return f"The claim, {claim}, is at least the epsilon that rho gives at this delta: {why}."
 
 
 def _unit(release: ReleaseRecord) -> HazardAnswer:
@@ -407,7 +407,7 @@ def _accuracy(release: ReleaseRecord) -> HazardAnswer:
     if open_ones:
         rest = "rests" if len(open_ones) == 1 else "rest"
         some = _listed(" by ".join(one["attributes"]) for one in open_ones)
-        said += f" On the model alone {rest} {some}, without an interval."
+        said += f" {some} {rest} on the model alone, without an interval."
     return HazardAnswer(PARTLY if open_ones else SHOWN, said, {"columns": named})
 
 
@@ -453,7 +453,7 @@ def _bias(release: ReleaseRecord) -> HazardAnswer:
         f"The model's counts minus the noisy ones, mean per cell by the size of the group: {parts}."
     )
     if release.record.get("answered_by") == "learner":
-        said += " Answers are those of a trained model, of whose bias nothing tells."
+        said += " Answers are those of a trained model, whose bias is not known."
     if pull := release.record["fit"].get("regularisation"):
         said += f" The model was pulled towards independence, as by {pull['weight']:g} records."
     moved = {one["attributes"][0]: one["moved"] for one in columns}

@@ -8,6 +8,7 @@ another: the rule subtracts their sampling variance, which rows that are dealt e
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -79,7 +80,8 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
         >>> found.estimate, round(found.stderr, 3), [round(x, 2) for x in found.interval]
         (11.5, 1.258, [5.2, 17.8])
     """
-    _check_labels(estimates, variances)
+    _check_labels("estimates", estimates)
+    _check_labels("variances", variances)
     given, own = _numbers("estimates", estimates), _numbers("variances", variances)
     level = checks.number("level", level, above=0, below=1)
     if given.ndim == 0 or given.shape != own.shape:
@@ -149,25 +151,23 @@ def _combined(
     return Combined(mean, error, (low, high), freedom)
 
 
-def _check_labels(*given: Any) -> None:
-    """Refuse estimates of tables whose labels differ: an array would put them together by place.
+def _check_labels(name: str, given: Any) -> None:
+    """Refuse tables of pandas whose labels differ: an array would put their numbers together by place.
 
     Raises:
         ValueError: a coefficient that one table lacks, or another order.
     """
     first: list[Any] | None = None
-    for each in given:
-        for number, of_table in enumerate(each if isinstance(each, list | tuple) else ()):
-            index = getattr(of_table, "index", None)
-            if index is None or callable(index):  # a list has a method of that name
-                continue
-            first = list(index) if first is None else first
-            if list(index) != first:
-                raise ValueError(
-                    "Estimates and variances must have the same labels, in one order, for all tables; those "
-                    f"of table {number} are others than the first ones. Fit the same terms to each, and "
-                    "write results.params.reindex(names)."
-                )
+    for number, of_table in enumerate(given if isinstance(given, list | tuple) else ()):
+        axes = [getattr(of_table, axis, None) for axis in ("index", "columns")]
+        labels: list[Any] = [each for each in axes if hasattr(each, "equals")]  # a list has a method `index`
+        first = labels if first is None else first
+        if len(labels) != len(first) or not all(map(lambda one, two: one.equals(two), labels, first)):
+            raise ValueError(
+                f"{name} must have the same labels, in one order, for all tables, and those of table "
+                f"{number} differ from the first ones. Fit the same terms to each, and write "
+                "results.params.reindex(names)."
+            )
 
 
 def _numbers(name: str, given: Any) -> np.ndarray:
@@ -177,11 +177,13 @@ def _numbers(name: str, given: Any) -> np.ndarray:
         if found.dtype.kind in "iuf":
             return found.astype(np.float64)
     except (TypeError, ValueError):
-        sizes = sorted({np.size(each) for each in given}) if isinstance(given, list | tuple) else []
+        sizes: list[int] = []
+        with contextlib.suppress(TypeError, ValueError):
+            sizes = sorted({np.size(each) for each in given})
         if len(sizes) > 1:
             raise ValueError(
-                f"{name} must be as many for every table, got from {sizes[0]} to {sizes[-1]} of a table: fit "
-                "the same terms to each."
+                f"{name} must be as many for every table, got {sizes[0]} to {sizes[-1]}: fit the same terms "
+                "to each."
             ) from None
     raise TypeError(
         f"{name} must be numbers, one or an array of one shape for each table, got {type(given).__name__} of "

@@ -224,8 +224,10 @@ def test_a_part_far_above_its_whole_is_refused(part, folder, capsys):
         (folder / "p.csv").write_text(f"query,value,stddev\n*,1000,5\na<=1,100,5\n{part},{value},5\n")
         code = main(["history", "ask", "p.csv", "a=0", "--domain", "d.json"])
         assert code == 2 * refused
-        assert ("Answer 3 counts a part of what answer 2 counts" in capsys.readouterr().err) is refused
+        assert ("Answer 3 can be no larger than answer 2" in capsys.readouterr().err) is refused
     (folder / "p.csv").write_text("query,value,stddev\n*,1000,5\nb=1,100,5\na=0,900,5\n")  # no part
+    assert main(["history", "ask", "p.csv", "a=0", "--domain", "d.json"]) == 0
+    (folder / "p.csv").write_text('query,value,stddev\na=0,100,1e-7\n"a=0,b=0",100.00001,1e-7\n')  # rounded
     assert main(["history", "ask", "p.csv", "a=0", "--domain", "d.json"]) == 0
 
 

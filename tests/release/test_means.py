@@ -98,13 +98,13 @@ def test_nothing_bounds_a_mean_where_values_beyond_the_ends_count():
     plain = pj.Domain({"x": {"min": 0, "max": 99, "step": 25}})
     clips = pj.Domain({"x": {"min": 0, "max": 99, "step": 25, "clip": True}})
     read = Population.of_table(plain, "clip")
-    both = "All smaller values and all larger values of x count as if they lay in its end bins"
+    both = "All smaller values and all larger values of x count as if they lay in its first and last cells,"
     for domain, population, where, said in (
         (plain, None, None, ""),
         (plain, Population(), None, ""),
         (clips, None, None, both),
         (plain, read, None, both),
-        (plain, read, "x>=50", "All larger values of x count"),
+        (plain, read, "x>=50", "All larger values of x count as if they lay in its last cell,"),
         (clips, None, "x>=25,x<75", ""),
     ):
         notes = MeanQuery(domain, "x", (), where, population).notes

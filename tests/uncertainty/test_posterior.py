@@ -79,9 +79,18 @@ def test_intervals_hold_as_often_as_they_say_at_any_noise(m, noise, often, narro
         ([1.0, 2.0], [-1.0, 1.0], "table 0 are not"),
         ([1.0, 2.0], [1.0, math.nan], "table 1 are not"),
         ([1.0, 2.0], [1.0, math.inf], "table 1 are not"),
-        ([[1.0], [1.0, 2.0]], [1.0, 1.0], "as many for every table, got from 1 to 2"),
+        ([[1.0], [1.0, 2.0]], [1.0, 1.0], "as many for every table, got 1 to 2"),
         ([pd.Series({"a": 1.0, "b": 2.0}), pd.Series({"b": 2.0, "a": 1.0})], np.ones((2, 2)), "of table 1"),
-        ([pd.Series({"a": 1.0})] * 2, [pd.Series({"a": 1.0}), pd.Series({"b": 1.0})], "of table 1"),
+        (
+            np.ones((2, 1)),
+            [pd.Series({"a": 1.0}), pd.Series({"b": 1.0})],
+            "variances must have .* of table 1",
+        ),
+        (
+            [pd.DataFrame({"u": [1.0], "v": [2.0]}), pd.DataFrame({"v": [1.0], "u": [2.0]})],
+            [1, 1],
+            "of table 1",
+        ),
     ],
 )
 def test_bad_input(estimates, variances, said):
@@ -89,7 +98,15 @@ def test_bad_input(estimates, variances, said):
         pj.uncertainty.combine(estimates, variances)
 
 
-@pytest.mark.parametrize("bad", [["x", "y"], [1j, 2.0], [True, False], None, {"a": 1}])
+def test_labels_of_pandas_may_be_missing_and_those_of_variances_others():
+    counts = [pd.Series([1.0, np.nan, 1.0]).value_counts(dropna=False) for _ in range(2)]
+    found = pj.uncertainty.combine(counts, [pd.Series([1.0, 1.0], ["p", "q"])] * 2)
+    assert found.estimate.tolist() == [2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "bad", [["x", "y"], [1j, 2.0], [True, False], [[[1.0], [1.0, 2.0]]] * 2, None, {"a": 1}]
+)
 def test_what_is_no_number_is_refused_unseen(bad):
     with pytest.raises(
         TypeError, match="must be numbers, one or an array of one shape for each table"
