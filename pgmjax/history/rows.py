@@ -429,7 +429,7 @@ def _below(vectors: np.ndarray) -> np.ndarray:
     """Return whether no entry of a vector is below 0 or above that of another, bool [vectors, vectors]."""
     positive = (vectors > 0).astype(np.float32)
     above = positive @ (1 - positive).T  # over how many entries one is above 0 where the other is not
-    below: np.ndarray = np.equal(above, 0) & (vectors >= 0).all(axis=1)[:, None]
+    below = np.equal(above, 0) & np.all(vectors >= 0, axis=1, keepdims=True)
     if not np.isin(vectors, (0, 1)).all():
         for place, one in enumerate(vectors):
             near = np.flatnonzero(below[place])
