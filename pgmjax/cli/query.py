@@ -371,7 +371,7 @@ def _lines_of_means(found: Means, text: str | None, draws: int | None, of: str) 
     where = f" where {text}" * (text is not None)
     if found.by:
         yield f"Mean of {found.name}{where}, with its {LEVEL:.0%} interval:"
-        yield "\t".join([*found.by, of.removeprefix("in "), "mean", "low", "high"])
+        yield "\t".join([*found.by, of, "mean", "low", "high"])
     for group, mean, ends, number in zip(
         found.groups, found.estimates, found.intervals, found.records, strict=True
     ):

@@ -559,6 +559,8 @@ def edge_text(attribute: Attribute, edge: float) -> str:
     """Return an edge of a bin as it is written in a condition, with all its digits."""
     if attribute.time is not None:
         return moment_text(edge, attribute.time)
+    if attribute.grid is not None:  # whose multiples have other digits in binary
+        return f"{edge:.{decimal_places(attribute.grid)}f}"
     return str(int(edge)) if float(edge).is_integer() else repr(float(edge))
 
 

@@ -23,17 +23,8 @@ OUTSIDE, UNITS, BEYOND = KINDS = ("records outside the domain", "units beyond th
 """What is counted: records dropped for a value, of those within the bound of their unit; units with more
 records than their bound; and the records that they have beyond it."""
 
-_BEYOND = tuple(
-    f"all {each}"
-    for each in (
-        "smaller values",
-        "larger values",
-        "earlier values",
-        "later values",
-        "smaller codes",
-        "larger codes",
-    )
-)
+_BELOW = {"numbers": "all smaller values", "dates": "all earlier values", "codes": "all smaller codes"}
+_ABOVE = {"numbers": "all larger values", "dates": "all later values", "codes": "all larger codes"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -308,10 +299,12 @@ class Population:
         Returns:
             A sentence; "" if every number lies in the cell that counts it.
         """
-        found = {cell.also: cell for cell in self.of_cells({name: codes}).merged if cell.also in _BEYOND}
+        ends_of = dict.fromkeys(_BELOW.values(), "first") | dict.fromkeys(_ABOVE.values(), "last")
+        also = (cell.also for cell in self.of_cells({name: codes}).merged)
+        found = list(dict.fromkeys(each for each in also if each in ends_of))
         if not found:
             return ""
-        ends = " and ".join("last" if _BEYOND.index(also) % 2 else "first" for also in found)
+        ends = " and ".join(ends_of[each] for each in found)
         values, cells = " and ".join(found).capitalize(), "cells" if len(found) > 1 else "cell"
         return (
             f"{values} of {name} count as if they lay in its {ends} {cells}, and nothing bounds their mean."
@@ -361,9 +354,10 @@ def _merged(attribute: Attribute, rows_outside: str | None, coded: bool) -> Iter
     regular = attribute.size - attribute.missing
     ends: tuple[str, ...] = ()
     if attribute.bins is not None and not coded and (attribute.clip or clips):
-        ends = _BEYOND[:2] if attribute.time is None else _BEYOND[2:4]
+        kind = "numbers" if attribute.time is None else "dates"
+        ends = _BELOW[kind], _ABOVE[kind]
     elif clips and (coded or attribute.labels is None):
-        ends = _BEYOND[4:]
+        ends = _BELOW["codes"], _ABOVE["codes"]
     for code, beyond in zip((0, (attribute.size if coded else regular) - 1), ends, strict=False):
         yield MergedCell(name, code, beyond)
     if ends and attribute.grid is not None and attribute.time is None and not coded:

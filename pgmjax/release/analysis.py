@@ -311,8 +311,8 @@ class Analysed(Named):
         if centre is None:
             raise ValueError("The function is not finite for the release's own model: nothing is estimated.")
         alone = self._rests_on_model(watched.asked)
-        plain, models = self._drawn_models(draws, seed, people=population)
-        about, *found = _values(function, [plain, *models], centre)
+        models = self._drawn_models(draws, seed, people=population)
+        about, *found = _values(function, [self._about, *models], centre)
         return dataclasses.replace(around(centre, about, found, level=level), rests_on_model=alone)
 
     def drawn_columns(
@@ -328,7 +328,7 @@ class Analysed(Named):
         m = checks.integer("m", m, low=2)
         rows = None if rows is None else checks.integer("rows", rows, low=1)
         require_room(round(self.model.total) if rows is None else rows, self.model.domain)
-        return _with_rows(self._drawn_models(m, seed, people=True)[1], seed, rows)
+        return _with_rows(self._drawn_models(m, seed, people=True), seed, rows)
 
     def _check_drawable(self: Any) -> None:
         """Refuse draws of a release of weights, or without noisy answers that a model was fitted to."""
@@ -374,14 +374,12 @@ class Analysed(Named):
         return first, dataclasses.replace(first, max_steps=_STEPS_AGAIN)
 
     @functools.cached_property
-    def _last_drawn(self) -> dict[tuple[int, int, bool], tuple[GraphicalModel, list[GraphicalModel]]]:
+    def _last_drawn(self) -> dict[tuple[int, int, bool], list[GraphicalModel]]:
         """The models drawn last: who estimates one thing estimates more, and to fit draws takes seconds."""
         return {}
 
-    def _drawn_models(
-        self, draws: int, seed: int, *, people: bool
-    ) -> tuple[GraphicalModel, list[GraphicalModel]]:
-        """Return the model of a fit that little or nothing pulls, and those of draws of the noisy answers."""
+    def _drawn_models(self, draws: int, seed: int, *, people: bool) -> list[GraphicalModel]:
+        """Return the models of draws of the noisy answers."""
         key = draws, checks.integer("seed", seed, low=0), bool(people)
         last = self._last_drawn
         found = last.get(key)
@@ -402,9 +400,7 @@ class Analysed(Named):
                 f"{memory.readable_bytes(free)} are free, enough for {free // one:,}: take no more."
             )
 
-    def _fitted_draws(
-        self: Any, draws: int, seed: int, people: bool
-    ) -> tuple[GraphicalModel, list[GraphicalModel]]:
+    def _fitted_draws(self: Any, draws: int, seed: int, people: bool) -> list[GraphicalModel]:
         """Fit the models of `_drawn_models`.
 
         A prior and public facts that the release's model was fitted to are no part of them: tables do not
@@ -419,8 +415,7 @@ class Analysed(Named):
             totals = [one.total for one in before]
             return [each.model for each in again.fit_batch(domain, rows, totals, before)]
 
-        about = self._about
-        return about, draws_of(about, measurements, draws, seed, fitted=together, people=people)
+        return draws_of(self._about, measurements, draws, seed, fitted=together, people=people)
 
     def _rests_on_model(self: Any, asked: set[Query]) -> bool:
         """Return whether the noisy answers do not determine one of some queries.
@@ -521,8 +516,8 @@ def _values(
         )
     distances = np.abs(np.stack(found[1:]) - found[0]).reshape(len(found) - 1, -1)
     # a count that most draws leave empty moves by many times next to nothing, and by no more than the total
-    usual = np.maximum(_FAR * np.median(distances, axis=0), models[0].total)
-    far = int((distances > usual).any(axis=1).sum())
+    most = np.maximum(_FAR * np.median(distances, axis=0), models[0].total)
+    far = int((distances > most).any(axis=1).sum())
     if far:
         raise ValueError(
             f"In {far} of {len(distances)} draws the function is more than {_FAR:,} times as far from its "

@@ -311,7 +311,7 @@ def _native(release: ReleaseRecord) -> HazardAnswer:
     if release.accounting == "pure":
         said = f"The native parameter is epsilon = {release.spent['epsilon']}, the same at every delta."
     elif release.accounting == "zcdp":
-        said = f"The native parameter is rho = {release.spent['rho']}: {points}. {_beside_claim(release)}"
+        said = f"The native parameter is rho = {release.spent['rho']}: {points}.{_beside_claim(release)}"
     else:
         said = f"Costs were added up as (epsilon, delta): {points}."
     status = SHOWN if release.accounting in ("pure", "zcdp") else PARTLY
@@ -319,11 +319,16 @@ def _native(release: ReleaseRecord) -> HazardAnswer:
 
 
 def _beside_claim(release: ReleaseRecord) -> str:
-    """Return why the claimed epsilon is another one than that of the curve at its delta."""
+    """Return a sentence, with a space before it, if the claim is more than the curve has at its delta."""
+    delta = release.spent["delta"]
+    given = [exact("epsilon", each["epsilon"]) for each in release.curve() if each["delta"] == delta]
+    if not given or given[0] >= release.epsilon:
+        return ""
     paid = sum(each.cost is not None for each in release.inputs)
-    why = "it adds up what each input claims" if paid > 1 else "costs are rounded up"
-    claim = f"epsilon {release.spent['epsilon']} at delta {release.spent['delta']}"
-    return f"The claim, {claim}, is at least the epsilon that rho gives at this delta: {why}."
+    why = ", as it adds up what each input claims" * (paid > 1)
+    return (
+        f" The claim, epsilon {release.spent['epsilon']} at delta {delta}, is more than rho gives there{why}."
+    )
 
 
 def _unit(release: ReleaseRecord) -> HazardAnswer:

@@ -80,8 +80,10 @@ def combine(estimates: Any, variances: Any, *, level: float = 0.95) -> Combined:
         >>> found.estimate, round(found.stderr, 3), [round(x, 2) for x in found.interval]
         (11.5, 1.258, [5.2, 17.8])
     """
-    _check_labels("estimates", estimates)
-    _check_labels("variances", variances)
+    labels = _same_labels("estimates", estimates), _same_labels("variances", variances)
+    for one, other in zip(*labels, strict=False):
+        if not one.equals(other) and set(one) == set(other):
+            raise ValueError("variances must have their labels in the order of those of the estimates.")
     given, own = _numbers("estimates", estimates), _numbers("variances", variances)
     level = checks.number("level", level, above=0, below=1)
     if given.ndim == 0 or given.shape != own.shape:
@@ -151,8 +153,8 @@ def _combined(
     return Combined(mean, error, (low, high), freedom)
 
 
-def _check_labels(name: str, given: Any) -> None:
-    """Refuse tables of pandas whose labels differ: an array would put their numbers together by place.
+def _same_labels(name: str, given: Any) -> list[Any]:
+    """Return the labels of tables of pandas, which an array would put together by place; none of others.
 
     Raises:
         ValueError: a coefficient that one table lacks, or another order.
@@ -162,12 +164,15 @@ def _check_labels(name: str, given: Any) -> None:
         axes = [getattr(of_table, axis, None) for axis in ("index", "columns")]
         labels: list[Any] = [each for each in axes if hasattr(each, "equals")]  # a list has a method `index`
         first = labels if first is None else first
-        if len(labels) != len(first) or not all(map(lambda one, two: one.equals(two), labels, first)):
+        if len(labels) != len(first) or not all(
+            one.equals(two) for one, two in zip(labels, first, strict=True)
+        ):
             raise ValueError(
                 f"{name} must have the same labels, in one order, for all tables, and those of table "
                 f"{number} differ from the first ones. Fit the same terms to each, and write "
                 "results.params.reindex(names)."
             )
+    return first or []
 
 
 def _numbers(name: str, given: Any) -> np.ndarray:

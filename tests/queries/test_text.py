@@ -3,6 +3,7 @@
 import itertools
 import math
 import operator
+import re
 
 import numpy as np
 import pytest
@@ -218,3 +219,24 @@ def test_a_label_may_begin_like_an_operator():
     for text, meant in (("age=>40", ">="), ("age=<40", "<=")):
         with pytest.raises(ValueError, match=f"write {meant}"):
             query_text.conditions(text, domain)
+
+
+def test_edges_are_named_as_they_can_be_written():
+    """With all digits, on a grid with those of the grid, and <= for a last bin that is closed."""
+    domain = Domain(
+        {
+            "tenths": {"bins": [0, 0.1, 0.30000000000000004, 0.6], "grid": 0.1},
+            "wide": {"bins": [0, 1_000_000, 1_250_001, 2_000_000]},
+        }
+    )
+    with pytest.raises(ValueError, match=r"nearest edges: 0\.1 and 0\.3\."):
+        query_text.parse("tenths<0.2", domain)
+    with pytest.raises(ValueError, match=r"nearest edges: 1000000 and 1250001\."):
+        query_text.parse("wide<1100000", domain)
+    for value, written in (
+        (1_100_000, "wide>=1000000,wide<1250001"),
+        (1_500_000, "wide>=1250001,wide<=2000000"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(f"as in {written}.")):
+            query_text.parse(f"wide={value}", domain)
+        assert query_text.parse(written, domain).num_rows(domain) == 1

@@ -224,7 +224,7 @@ def test_draws_of_a_sparse_table_have_as_many_records_as_the_release(relation):
     made = pj.mechanisms.Marginals(0.3, relation, backend=SeededBackend(0, insecure=True))
     release = made.run(data, pj.Workload([["x", "y"]]), show_progress=False)
     with warnings.catch_warnings(action="error"):
-        plain, models = release._drawn_models(4, 0, people=True)
+        plain, models = release._about, release._drawn_models(4, 0, people=True)
     assert math.isclose(plain.total, release.model.total, rel_tol=1e-9)
     spread = math.sqrt(900) * float(release.measurements[0].stddev)
     totals = np.array([model.total for model in models])

@@ -127,6 +127,7 @@ def test_a_plain_release_with_a_ledger(rows):
 def test_a_release_after_another(rows):
     _, told, row = rows(after_another)
     assert told["accounting"] == "zcdp" and told["epsilon"] == "2" and told["delta"] == "0.000002"
+    assert "epsilon 2 at delta 0.000002, is more than rho gives there, as it adds up" in row[3]["evidence"]
     assert "earlier release, whose cost is counted: a release by 'marginals'" in row[7]["evidence"]
     assert row[7]["status"] == "your decision" and row[17]["status"] == "not provided"
     assert "number of records is not protected" in row[4]["evidence"]

@@ -91,6 +91,7 @@ def test_intervals_hold_as_often_as_they_say_at_any_noise(m, noise, often, narro
             [1, 1],
             "of table 1",
         ),
+        ([pd.Series({"a": 1.0, "b": 2.0})] * 2, [pd.Series({"b": 1.0, "a": 2.0})] * 2, "in the order"),
     ],
 )
 def test_bad_input(estimates, variances, said):
